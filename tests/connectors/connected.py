@@ -6,7 +6,12 @@ from typing import Any
 
 from vpnrouter.config.configured_connector import links_of
 from vpnrouter.config.connector import Connector
-from vpnrouter.connectors.connector_links import ConnectorLinks, own_queue, parking_queue
+from vpnrouter.connectors.connector_links import (
+    ConnectorLinks,
+    dead_letter_queue,
+    own_queue,
+    parking_queue,
+)
 from vpnrouter.connectors.link_state import LinkCounters
 from vpnrouter.connectors.mqtt.client import MqttClient
 from vpnrouter.connectors.provider import ConnectorCallbacks, Loss
@@ -66,6 +71,8 @@ class Connected(ConnectorCallbacks):
         terms = links_of(self.configured)
         for each in terms:
             names = [own_queue(NAME, each.name)] if each.qos and not each.from_queue else []
+            if each.inbound and each.failures.dead_msg_queues:
+                names.append(dead_letter_queue(NAME, each.name))
             if each.failures.then == "park":
                 names.append(parking_queue(NAME, each.name))
             for name in names:

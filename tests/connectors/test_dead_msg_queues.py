@@ -8,7 +8,7 @@ import pytest
 from vpnrouter.core.guaranteed.dead_letters import NAMES
 from vpnrouter.wire.mqtt.packets import Ack, Publish
 from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.reason import PUBACK
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBREC
 from vpnrouter.wire.mqtt.user_properties import take_out
 
 INTERVAL_S = 2
@@ -471,3 +471,163 @@ def test_what_the_provider_may_have_is_not_expired(connected: Any) -> None:
     (again,) = [each for each in there.join(present=True) if isinstance(each, Publish)]
     assert (again.packet_id, again.dup) == (first.packet_id, True)
     assert places(there) == {}
+
+
+# -- links that bring messages in --------------------------------------------------------------------
+
+
+def inward(connected: Any, *entries: dict[str, Any], **more: Any) -> Any:
+    """A connector whose link brings messages in, into the queue `q`, and has this list."""
+    link = {"source": {"address": "in/#"}, "dead_msg_queues": list(entries), **more}
+    there = connected({"in": link})
+    for name, settings in QUEUES.items():
+        topics = [topic for topic, queue in TOPICS.items() if queue == name]
+        there.world.queue(name, *topics, **settings)
+    there.world.queue("q", "in/#")
+    there.world.vpn().limits.max_msg_size = 10
+    there.join()
+    return there
+
+
+def give(there: Any, payload: bytes, packet_id: int, qos: int = 1, **more: Any) -> list[Any]:
+    """Let the provider publish; what the router says."""
+    there.send(Publish(b"in/a", payload, qos, False, False, packet_id, Properties(**more)))
+    return [each.packet_type for each in there.got()]
+
+
+LARGE = b"larger than ten bytes"
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+@pytest.mark.parametrize("name", LISTS)
+def test_what_can_never_enter_is_a_dead_letter(connected: Any, name: str, qos: int) -> None:
+    """It is acknowledged when it is safe, and goes to the first entry that takes it; what is behind it enters."""
+    names, refusing = LISTS[name]
+    if "small" in names:
+        names = [each for each in names if each != "small"]
+        refusing -= 1
+    there = inward(
+        connected,
+        *map(entry, names),
+        quality_of_service=["", "duplicates-ok", "once-and-only-once"][qos],
+    )
+    kind = {1: PUBACK, 2: PUBREC}[qos]
+    assert give(there, LARGE, 1, qos) == [kind]
+    assert give(there, b"good", 2, qos) == [kind]
+    assert there.held("q") == [b"good"]
+    # It is known again, also by a router that comes after a crash.
+    if qos == 2:
+        assert give(there, LARGE, 1, qos) == [kind]
+    for _ in range(refusing * (ATTEMPTS - 1)):
+        assert places(there) == {}
+        wait(there, INTERVAL_S)
+    assert places(there) == {"takes": [LARGE]}
+    counters = there.counters["in"]
+    assert (counters.delivered, counters.dead_letters, counters.discarded.total()) == (1, 1, 0)
+    assert there.balanced()
+    (told,) = there.told
+    assert "has a message as a dead letter: in/a, id " in told
+    ((row,),) = (there.world.vpn().queue("takes").browse(0, 10),)
+    found = said(row.message)
+    del found["dead-letter-time"]
+    found.pop("dead-letter-arrival-time", None)
+    assert found == {
+        "dead-letter-reason": ["it is too large for the message VPN"],
+        "dead-letter-cause": ["msg-too-big"],
+        "dead-letter-by": ["connector there/in"],
+        "dead-letter-source": ["in/#"],
+        "dead-letter-source-at": ["mqtt://provider:1"],
+        "dead-letter-topic": ["in/a"],
+        "dead-letter-target": ["in/a"],
+        "dead-letter-target-at": ["here/blue"],
+    }
+
+
+@pytest.mark.parametrize("synced", [False, True])
+def test_a_crash_inward(connected: Any, synced: bool) -> None:
+    """What was acknowledged is a dead letter, once; what was not comes again, and is one then."""
+    there = inward(connected, entry("takes"), quality_of_service="once-and-only-once")
+    there.send(Publish(b"in/a", LARGE, 2, False, False, 1))
+    if synced:
+        assert [each.packet_type for each in there.got()] == [PUBREC]
+    there.counters.clear()
+    there.lose_router(there.world.restart())
+    there.world.vpn().limits.max_msg_size = 10
+    there.join(present=True)
+    there.send(Publish(b"in/a", LARGE, 2, False, True, 1))
+    there.got()
+    assert places(there) == {"takes": [LARGE]}
+
+
+def test_where_all_refuse_inward(connected: Any) -> None:
+    """It is told, and stays in the link's own queue, also over a restart."""
+    there = inward(connected, entry("full"))
+    there.world.vpn().queue("full").settings.max_msg_spool_usage = 1
+    give(there, LARGE, 1)
+    for _ in range(ATTEMPTS):
+        wait(there, INTERVAL_S)
+    (text,) = there.stays
+    assert text.startswith("in: no dead message queue takes a message, which stays: in/a, id ")
+    assert there.balanced()
+    there.lose_router(there.world.restart())
+    there.world.settle()
+    assert there.links.all["in"].undelivered.endpoint.spooled_count == 0
+    assert there.held("full") == [LARGE]
+
+
+def test_no_room_for_a_dead_letter(connected: Any) -> None:
+    """It is not acknowledged, and what comes behind it waits: nothing is lost."""
+    there = inward(connected, entry("takes"))
+    there.links.all["in"].undelivered.endpoint.settings.ingress_enabled = False
+    assert give(there, LARGE, 1) == []
+    assert there.state("in") == ("held", "there is no room for a dead letter")
+    there.links.all["in"].undelivered.endpoint.settings.ingress_enabled = True
+    there.world.advance(1)
+    assert [each.packet_type for each in there.got()] == [PUBACK]
+    assert there.state("in") == ("up", "")
+    assert places(there) == {"takes": [LARGE]}
+    assert there.balanced()
+
+
+def test_back_to_an_address_at_the_provider(connected: Any) -> None:
+    """What came from the provider and can never enter may go back to it, elsewhere."""
+    there = inward(connected, {"address": "dead/{1}"})
+    there.send(Publish(b"in/a", LARGE, 1, False, False, 1))
+    answer, letter = sorted(there.got(), key=lambda each: type(each).__name__)
+    assert answer.packet_type == PUBACK
+    assert (letter.topic, letter.payload) == (b"dead/in/a", LARGE)
+    there.send(Ack(PUBACK, letter.packet_id))
+    assert there.got() == []
+    assert there.counters["in/dead/1"].delivered == 1
+    assert there.balanced()
+
+
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize(
+    ("policy", "place"), [("deliver", "q"), ("discard", ""), ("dead-letter", "takes")]
+)
+@pytest.mark.parametrize("waits", ["in memory", "set aside"])
+def test_expired_before_it_could_enter(
+    connected: Any, waits: str, policy: str, place: str, listed: bool
+) -> None:
+    """What waits here for room, and expires meanwhile, goes where the policy says, and is counted."""
+    there = inward(connected, *([entry("takes")] if listed else []), expired=policy)
+    queue = there.world.vpn().queue("q")
+    queue.settings.max_msg_spool_usage = 1
+    aside = there.links.all["in"].aside.endpoint
+    aside.settings.ingress_enabled = waits == "set aside"
+    give(there, b"old", 1, message_expiry_interval=5)
+    assert there.state("in")[0] == "held"
+    assert there.held("q") == []
+    there.world.advance(6)
+    queue.settings.max_msg_spool_usage = 1 << 20
+    there.world.advance(1)
+    there.got()
+    if not listed and place == "takes":
+        place = ""
+    counters = there.counters["in"]
+    assert there.held("q") == [b"old"] * (place == "q")
+    assert there.held("takes") == [b"old"] * (place == "takes")
+    assert counters.discarded.counts == ({} if place else {"ttl-expired": 1})
+    assert there.state("in") == ("up", "")
+    assert there.balanced()

@@ -31,6 +31,11 @@ def parking_queue(connector: str, link: str) -> str:
     return f"{connector}/{link}/parked"
 
 
+def dead_letter_queue(connector: str, link: str) -> str:
+    """Return the name of the queue where a link inward keeps what can never enter, for its dead message queues."""
+    return f"{connector}/{link}/dead"
+
+
 @final
 class ConnectorLinks:
     """All links of the connector `name`. `counters` has those of each link by name, and outlives the links.
@@ -84,6 +89,10 @@ class ConnectorLinks:
             endpoint = found.get((CONNECTOR_LINK, own_queue(self.name, inward.terms.name)))
             if endpoint is not None and inward.aside is None and inward.terms.qos:
                 inward.set_aside_in(endpoint)
+            dead = found.get((CONNECTOR_LINK, dead_letter_queue(self.name, inward.terms.name)))
+            listed = bool(inward.terms.failures.dead_msg_queues)
+            if dead is not None and listed and inward.undelivered is None:
+                inward.bury_in(dead)
         for outward in self.outward:
             outward.endpoint = self._source_of(found, outward.terms)
             parked = parking_queue(self.name, outward.terms.name)

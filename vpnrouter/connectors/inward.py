@@ -25,13 +25,17 @@ from vpnrouter.core.discard_reasons import (
     NO_SUBSCRIPTION_MATCH,
     TOPIC_PARSE_ERROR,
     TTL_EXCEEDED,
+    TTL_EXPIRED,
 )
 from vpnrouter.core.forward import trace
+from vpnrouter.core.guaranteed.dead_letters import Passage, letter_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
+from vpnrouter.core.guaranteed.failure_policy import CROSS, DEAD_LETTER
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as NEVER_WANTED
 from vpnrouter.core.guaranteed.flow_selection import FlowSelection
 from vpnrouter.core.guaranteed.spool import spool_of
+from vpnrouter.core.guaranteed.undelivered import Undelivered, UndeliveredOwner
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED, CompletionCallback
 from vpnrouter.core.message import AMQP
 from vpnrouter.core.selection import Selection, heavy, must_wait
@@ -64,6 +68,14 @@ SET_ASIDE: Final = 64
 ENDINGS: Final = 3
 """Connections in a row that the provider ends for a link's request, before the link is refused."""
 
+_NEVER: Final = {
+    MSG_TOO_BIG: "it is too large for the message VPN",
+    TOPIC_PARSE_ERROR: "it can have no topic in the message VPN",
+}
+"""Why a message can never be in this message VPN, and what its dead letter says."""
+
+EXPIRED: Final = "its life time was over before it could enter"
+
 ENTERED: Final = 0
 REFUSED: Final = 1
 LATER: Final = 2
@@ -72,19 +84,21 @@ LATER: Final = 2
 
 @final
 class Waiting:
-    """A message that waits in memory, and how its provider is answered."""
+    """A message that waits in memory, and how its provider is answered. `why` it can never enter, "" where it can."""
 
-    __slots__ = ("message", "receipts", "token")
+    __slots__ = ("message", "receipts", "token", "why")
 
-    def __init__(self, message: Message, receipts: Receipts, token: int) -> None:
+    def __init__(self, message: Message, receipts: Receipts, token: int, why: str) -> None:
         self.message = message
         self.receipts = receipts
         self.token = token
+        self.why = why
 
 
 @final
-class InwardLink:
-    """One link inward, over all connections. `aside` is what it has set aside, None where nothing is guaranteed.
+class InwardLink(UndeliveredOwner):
+    """One link inward, over all connections. `aside` is what it has set aside, None where nothing is guaranteed;
+    `undelivered` what can never enter and waits for one of its dead message queues, None where it has none.
 
     `publisher` counts for its connector, `label` names the link in traces.
     """
@@ -93,6 +107,7 @@ class InwardLink:
         "_blame",
         "_endings",
         "_memory",
+        "_owner",
         "_selection",
         "aside",
         "counters",
@@ -104,6 +119,7 @@ class InwardLink:
         "spool",
         "status",
         "terms",
+        "undelivered",
         "vpn",
         "waiting",
     )
@@ -116,6 +132,7 @@ class InwardLink:
         terms: LinkSettings,
         counters: LinkCounters,
     ) -> None:
+        self._owner = owner
         self.vpn = vpn
         self.publisher = publisher
         self.terms = terms
@@ -126,6 +143,7 @@ class InwardLink:
         )
         self.spool = spool_of(vpn.context)
         self.aside: SetAside | None = None
+        self.undelivered: Undelivered | None = None
         self.provider: Provider | None = None
         # What waits in memory, its bytes, and whether more was left to the provider, which sends it over the next
         # connection.
@@ -152,6 +170,12 @@ class InwardLink:
         """Use `endpoint` as the link's own queue."""
         self.aside = SetAside(self, endpoint)
         self.counters.balance(self.in_flight)
+
+    def bury_in(self, endpoint: Endpoint) -> None:
+        """Use `endpoint` for what can never enter, until one of the link's dead message queues has it."""
+        places = self.terms.failures.dead_msg_queues
+        self.undelivered = Undelivered(endpoint, self.source.client_name, self, places)
+        self.undelivered.consume()
 
     @property
     def in_flight(self) -> int:
@@ -209,6 +233,9 @@ class InwardLink:
         aside, self.aside = self.aside, None
         if aside is not None:
             aside.close()
+        undelivered, self.undelivered = self.undelivered, None
+        if undelivered is not None:
+            undelivered.close()
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -296,15 +323,19 @@ class InwardLink:
         else:
             self.counters.delivered += 1
 
-    def enter(self, message: Message, receipts: Receipts, token: int) -> None:
-        """Publish a guaranteed message that the link `takes`, in its turn."""
-        self.traced(message, self.vpn.route(message.topic))
-        waiting = Waiting(message, receipts, token)
+    def enter(self, message: Message, receipts: Receipts, token: int, why: str = "") -> None:
+        """Publish a guaranteed message that the link `takes`, in its turn; one that it `buries`, for `why`, becomes a
+        dead letter.
+        """
+        if not why:
+            self.traced(message, self.vpn.route(message.topic))
+        waiting = Waiting(message, receipts, token, why)
         if self.waiting or self.shed:
             self._keep_in_memory(waiting)
             return
         aside = self.aside
-        answer = REFUSED if aside is not None and aside.busy else self._enter(waiting)
+        busy = aside is not None and aside.busy and not why
+        answer = REFUSED if busy else self._enter(waiting)
         if answer == REFUSED and not self._set_aside(waiting):
             answer = LATER
         if answer == LATER:
@@ -317,12 +348,15 @@ class InwardLink:
         selection = self._selection
         if spool is None or selection is None:
             return LATER
+        if waiting.why:
+            return self._end(waiting, waiting.why)
+        if message.expires_ns and self._expired(message):
+            return self._end(waiting, TTL_EXPIRED)
         try:
             route = vpn.route(message.topic)
         except TopicError:
             # A limit of the message VPN was lowered while it waited.
-            self._leave_out(waiting, TOPIC_PARSE_ERROR)
-            return ENTERED
+            return self._end(waiting, TOPIC_PARSE_ERROR)
         if must_wait(vpn, message):
             spool.await_commit(GoOn(self))
             return LATER
@@ -366,11 +400,72 @@ class InwardLink:
             else:
                 self.publisher.delivered += 1
 
-    def _leave_out(self, waiting: Waiting, reason: str) -> None:
-        self.discards(waiting.message, reason)
+    # -- what can never enter --------------------------------------------------------------------
+
+    def buries(self, why: str) -> bool:
+        """Return whether a message that can never enter, for `why`, becomes a dead letter of the link."""
+        return self.undelivered is not None and why in _NEVER
+
+    def _expired(self, message: Message) -> bool:
+        policy = self.terms.failures.expired
+        return policy != CROSS and message.expires_ns <= self._now_ns
+
+    def _end(self, waiting: Waiting, reason: str) -> int:
+        """Have a message that does not enter be a dead letter, or discard it: ENTERED, or LATER where there is no room
+        for it. It is acknowledged when that is synced.
+        """
         spool = self.spool
-        if spool is not None:
-            spool.unit.call_when_synced(waiting.receipts, waiting.token, SPOOLED, "")
+        if spool is None:
+            return LATER
+        receipts, token = waiting.receipts, waiting.token
+        receipts.remember(token)
+        before = spool.unit.mark()
+        try:
+            if not self._bury(waiting.message, reason):
+                receipts.forget(token)
+                self.held("there is no room for a dead letter")
+                return LATER
+            spool.unit.call_when_synced(receipts, token, SPOOLED, "")
+        except Exception:
+            spool.take_back(before)
+            receipts.forget(token)
+            raise
+        return ENTERED
+
+    def _bury(self, message: Message, reason: str) -> bool:
+        """Have a message be a dead letter, in the unit being built, or discard it; False where there is no room."""
+        undelivered = self.undelivered
+        dies = reason in _NEVER or self.terms.failures.expired == DEAD_LETTER
+        if undelivered is None or not dies:
+            self.discards(message, reason)
+            return True
+        endpoint = undelivered.endpoint
+        terms, vpn, provider = self.terms, self.vpn, self.provider
+        passage = Passage(
+            f"connector {self.label}",
+            terms.source,
+            "" if provider is None else provider.place,
+            terms.queue_target or message.topic.decode(errors="replace"),
+            vpn.vpn_id,
+        )
+        why = _NEVER.get(reason, EXPIRED)
+        letter = letter_of(message, why, "", passage.pairs(message, reason, 0, vpn.context.wall_ns))
+        letter.expires_ns = message.expires_ns
+        if endpoint.spool.place(endpoint, letter):
+            return False
+        if endpoint.spool.fault is not None:
+            endpoint.spool.fault("dead-letter-placed")
+        self.counters.dead_letters += 1
+        self.publisher.refused += 1
+        return True
+
+    @override
+    def dead_letter(self, text: str) -> None:
+        self._owner.gave_up(self.terms.name, text)
+
+    @override
+    def no_dead_letter(self, text: str) -> None:
+        self._owner.not_delivered(self.terms.name, text)
 
     # -- what waits ------------------------------------------------------------------------------
 
@@ -431,7 +526,8 @@ class InwardLink:
         while waiting:
             first = waiting[0]
             busy = aside is not None and aside.busy
-            answer = REFUSED if busy or self._foreseen(first.message) else self._enter(first)
+            held = not first.why and (busy or self._foreseen(first.message))
+            answer = REFUSED if held else self._enter(first)
             if answer == LATER or (answer == REFUSED and not self._set_aside(first)):
                 break
             waiting.popleft()
@@ -453,6 +549,8 @@ class InwardLink:
         endpoint = aside.endpoint
         message = parked.copy()
         message.retain = parked.retain
+        if message.expires_ns and self._expired(message):
+            return self._leaves_for_good(aside, message_id, message, TTL_EXPIRED)
         try:
             route = vpn.route(message.topic)
             if route.selector_cost and not selection.ready(route, parked, message, held=False):
@@ -460,15 +558,27 @@ class InwardLink:
             outcome = spool.publish(vpn, message, aside, message_id)
         except TopicError:
             # A limit of the message VPN was lowered while it was set aside: it can never enter.
-            self.discards(message, TOPIC_PARSE_ERROR)
-            endpoint.settle(aside, message_id, NEVER_WANTED)
-            return True
+            return self._leaves_for_good(aside, message_id, message, TOPIC_PARSE_ERROR)
         finally:
             selection.entered(message)
         if outcome == REJECTED:
             return False
         endpoint.settle(aside, message_id, ACCEPTED)
         self.entered(outcome)
+        return True
+
+    def _leaves_for_good(
+        self, aside: SetAside, message_id: int, message: Message, reason: str
+    ) -> bool:
+        """Have a message that was set aside be a dead letter, or discard it; False where there is no room for it."""
+        endpoint = aside.endpoint
+        before = endpoint.spool.unit.mark()
+        if not self._bury(message, reason):
+            return False
+        if endpoint.spool.unit.mark() != before:
+            endpoint.left(aside, message_id, before)
+        else:
+            endpoint.settle(aside, message_id, NEVER_WANTED if reason in _NEVER else ACCEPTED)
         return True
 
     def _foreseen(self, message: Message) -> bool:

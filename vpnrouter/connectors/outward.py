@@ -190,7 +190,8 @@ class OutwardLink(UndeliveredOwner):
         if self.terms.dead_letters:
             self._not_opened += 1
             endpoint = self.endpoint
-            if self._not_opened >= self.terms.failures.reject_attempts and endpoint is not None:
+            often = self._not_opened >= self.terms.failures.reject_attempts
+            if often and endpoint is not None and not endpoint.deleted:
                 # They go to the next entries of the list, until the provider takes them.
                 self._undelivered_of(endpoint).consume()
 

@@ -40,7 +40,7 @@ POINTS: Final[dict[str, str]] = {
     "pubcomp-received": "a consumer's PUBCOMP is taken, the packet id is not free in the store",
     "session-saved": "a durable session's record is in the unit being built, CONNACK or SUBACK not sent",
     "transaction-half": "the messages of a transaction are in the unit being built, its outcomes are not",
-    "dead-letter-placed": "a dead letter of a bridge or a link is in the unit being built, it has not left where it was",
+    "dead-letter-placed": "a dead letter of a bridge or link is in the unit being built, it has not left where it was",
     "bridge-received": "a guaranteed message came over a bridge, it is not in a unit yet",
     "bridge-ack-before-send": "a message and its bridge position are synced, the link ACK is not sent",
     "bridge-forget-before-send": "a link ACK is taken by the remote side, its queue has not committed it",

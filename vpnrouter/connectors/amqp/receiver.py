@@ -319,7 +319,7 @@ class Receiver(ProviderLink):
                 self._leave_out(number, length)
                 return
         why = link.takes(message, length)
-        if why:
+        if why and not (guaranteed and link.buries(why)):
             link.discards(message, why)
             if why in (TOPIC_PARSE_ERROR, MSG_TOO_BIG):
                 self._reject(number, why, settled=settled)
@@ -329,7 +329,7 @@ class Receiver(ProviderLink):
             self._open += 1
             if digest:
                 self.digests[number] = digest
-            link.enter(message, self._incoming, number)
+            link.enter(message, self._incoming, number, why)
             client.hold_back()
         else:
             link.enter_direct(message, client.connection)

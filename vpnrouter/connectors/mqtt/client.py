@@ -469,12 +469,12 @@ class MqttClient(Provider):
         why = link.takes(message, length)
         if not why and retained and self._pongs < self._settled_ping and self._came(link, message):
             why = DUPLICATE
-        if why:
+        if why and not (qos and link.buries(why)):
             link.discards(message, why)
             if qos:
                 self._leave_out(packet_id, qos)
         elif qos:
-            link.enter(message, incoming, incoming.token(packet_id, qos, digest))
+            link.enter(message, incoming, incoming.token(packet_id, qos, digest), why)
             incoming.hold_back()
         else:
             link.enter_direct(message, self.connection)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, final
 
 from vpnrouter.config.configured_connector import links_of
-from vpnrouter.connectors.connector_links import own_queue, parking_queue
+from vpnrouter.connectors.connector_links import dead_letter_queue, own_queue, parking_queue
 from vpnrouter.core.access import BoundRule
 from vpnrouter.core.guaranteed.endpoint import Endpoint, endpoints_of
 from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
@@ -90,6 +90,10 @@ class Endpoints:
                     name = parking_queue(connector, link.name)
                     found[name] = link
                     self._have_link_queue(vpn, connector, name, link)
+                if link.inbound and link.qos and link.failures.dead_msg_queues:
+                    name = dead_letter_queue(connector, link.name)
+                    found[name] = link
+                    self._have_link_queue(vpn, connector, name, link)
                 if link.qos and not link.from_queue:
                     name = own_queue(connector, link.name)
                     found[name] = link
@@ -107,6 +111,9 @@ class Endpoints:
             terms.redelivery_delay_initial_interval = link.retry_ms
             terms.redelivery_delay_max_interval = link.retry_ms
             terms.redelivery_delay_multiplier = 100
+        elif name == dead_letter_queue(connector, link.name):
+            # What is dead already does not die again before it is where it is to go.
+            terms.respect_ttl_enabled = False
         endpoint = self.have(vpn, CONNECTOR_LINK, name, terms)
         endpoint.local_name = CONNECTOR_PREFIX + connector
         return endpoint
