@@ -31,7 +31,8 @@ QUIET_S: Final = 0.3
 class Place:
     """One router by name: it dies, and comes again with the same configuration and data folder.
 
-    `link`, where there is one, leads to its listener `through`, whatever port that has at the moment.
+    `link`, where there is one, leads to its listener `through`, whatever port that has at the moment. `document` is its
+    configuration without its name.
     """
 
     def __init__(self, process: Any, folder: Path, name: str, document: dict[str, Any]) -> None:
@@ -44,6 +45,7 @@ class Place:
         self.router: Any = None
         self._process = process
         self._path = folder / f"{name}.yaml"
+        self.document = document
         whole = {"router": {"name": name, "data_dir": str(folder / name)}, **document}
         self._path.write_text(yaml.safe_dump(whole), encoding="utf-8")
         self._port: int | None = None
