@@ -25,8 +25,9 @@ class Config:
 
 @pytest.fixture
 def router(sites: Any, start: Any) -> Any:
-    """A router without a connector, and the provider."""
-    sites.provide()
+    """A router without a connector, and the provider, which refuses what is published on `out/bad`."""
+    denied = {"default_action": "allow", "exceptions": ["out/bad"]}
+    sites.provide(acl_profiles={"default": {"publish_topic": denied}})
     document = yaml.safe_load(sites.text({}))
     document["msg_vpns"]["blue"].pop("connectors")
     sites.here = start(yaml.safe_dump(document), "here")
@@ -70,6 +71,61 @@ def test_connector(sites: Any, router: Any, paho: Any) -> None:
     sites.until_links("out")
     configure("DELETE", "/connectors/there")
     assert list(router.api().connectors("blue")) == []
+
+
+def test_dead_message_queues(sites: Any, router: Any, paho: Any, patiently: Any) -> None:
+    """A list of dead message queues is written and read as a list of objects, and holds; links to addresses show."""
+    configure = Config(router)
+    configure("POST", "/queues", queueName="buried", ingressEnabled=True, egressEnabled=True)
+    configure(
+        "POST",
+        "/connectors",
+        connectorName="there",
+        providerUrl=f"mqtt://127.0.0.1:{sites.port}",
+        providerConnectRetryDelay=0,
+    )
+    entries = [{"queue": "absent", "attempts": 1}, {"queue": "buried", "ttl": 60}]
+    made = configure(
+        "POST",
+        "/connectors/there/links",
+        linkName="out",
+        sourceTopic="out/>",
+        rejectAttempts=1,
+        expired="discard",
+        deadMsgQueues=entries,
+    )
+    rest = {"attempts": 3, "interval": 5000}
+    assert made["deadMsgQueues"][1] == {"queue": "buried", "ttl": 60, **rest}
+    assert (made["expired"], made["then"]) == ("discard", "dead-letter")
+    sites.until_link("out", state="up")
+    ours, theirs = paho(router.port("mqtt"), "ours"), paho(sites.port, "theirs")
+    theirs.subscribe("#", 1)
+    ours.client.publish("out/bad", b"1", qos=1).wait_for_publish(20)
+    patiently(lambda: router.queue("blue", "buried")["msgCount"] == 1, "the dead letter")
+    (dead,) = router.api().msgs("blue", "buried", 10)
+    assert router.api().payload("blue", "buried", dead["msgId"]) == b"1"
+    entries = [{"address": "dead/{1}", "attempts": 2}]
+    configure("PATCH", "/connectors/there/links/out", deadMsgQueues=entries)
+    sites.until_links("out", "out/dead/1")
+    sites.until_link("out/dead/1", state="up")
+    ours.client.publish("out/bad", b"2", qos=1).wait_for_publish(20)
+    assert theirs.next() == ("dead/out/bad", b"2")
+    sites.until_link("out/dead/1", deliveredMsgCount=1)
+    sites.until_link("out", deadLetterMsgCount=2, inFlightMsgCount=0)
+    url = f"http://127.0.0.1:{router.port('http')}/SEMP/v2/monitor/msgVpns/blue/connectors/there"
+    answer = httpx.get(f"{url}/links", trust_env=False, timeout=60)
+    assert [row["target"] for row in answer.json()["data"]] == ["AS_SOURCE", "dead/{1}"]
+    url = f"http://127.0.0.1:{router.port('http')}/SEMP/v2/config/msgVpns/blue/connectors/there"
+    for wrong, told in (
+        ([{}], "exactly one of queue, topic and address"),
+        ([{"queue": "buried", "interval": -1}], "deadMsgQueues"),
+    ):
+        body = {"deadMsgQueues": wrong}
+        answer = httpx.patch(f"{url}/links/out", json=body, trust_env=False, timeout=60)
+        assert answer.status_code == 400
+        assert told in answer.json()["meta"]["error"]["description"]
+    configure("PATCH", "/connectors/there/links/out", deadMsgQueues=[])
+    sites.until_links("out")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from vpnrouter import limits
 from vpnrouter.config.model import Model
-from vpnrouter.config.model_schema import keys_of
+from vpnrouter.config.model_schema import keys_of, kinds_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.secrets import Secret
 from vpnrouter.management.errors import invalid
@@ -112,26 +112,23 @@ class Attribute:
     def _one_record(self, value: Plain) -> Plain:
         if not isinstance(value, dict):
             raise invalid(f"{self.name}: must be {_WORDS[self.form]}")
-        for name, field in value.items():
-            _encodable(f"{self.name}.{printable(name, limits.NAME_SHOWN_CHARS)}", field)
-        return self._snake(value)
+        return self._object(value)
 
     def _object(self, value: dict[str, Plain]) -> Plain:
+        """Return an object with the keys of a document. Raises RequestError for a key or a value that there is not."""
+        kinds = {} if self.record is None else kinds_of(self.record)
+        known = {camel(key): key for key in kinds}
+        found: dict[str, Plain] = {}
         for name, field in value.items():
-            if not _is(field, NUMBER) or abs(field) >= 1 << 63:
-                raise invalid(
-                    f"{self.name}.{printable(name, limits.NAME_SHOWN_CHARS)}: must be {_WORDS[NUMBER]}"
-                )
-        return self._snake(value)
-
-    def _snake(self, value: dict[str, Plain]) -> Plain:
-        known = {} if self.record is None else {camel(key): key for key in keys_of(self.record)}
-        for name in value:
+            shown = printable(name, limits.NAME_SHOWN_CHARS)
             if name not in known:
-                raise invalid(
-                    f"{self.name}: there is no attribute {printable(name, limits.NAME_SHOWN_CHARS)}"
-                )
-        return {known[name]: field for name, field in value.items()}
+                raise invalid(f"{self.name}: there is no attribute {shown}")
+            if kinds[known[name]].form != "integer":
+                _encodable(f"{self.name}.{shown}", field)
+            elif not _is(field, NUMBER) or abs(field) >= 1 << 63:
+                raise invalid(f"{self.name}.{shown}: must be {_WORDS[NUMBER]}")
+            found[known[name]] = field
+        return found
 
 
 def _is(value: object, form: str) -> bool:

@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, Final
 
 from vpnrouter.config.model import Model
-from vpnrouter.config.model_schema import bounds_of, keys_of
+from vpnrouter.config.model_schema import bounds_of, keys_of, kinds_of
 from vpnrouter.config.reference import field_docs
 from vpnrouter.management.config.attribute import (
     NUMBER,
@@ -67,7 +67,7 @@ def schema_of(attribute: Attribute) -> Schema:
     if attribute.form == RECORDS and attribute.record is not None:
         schema["items"] = _record(attribute.record)
     if attribute.form == OBJECT and attribute.record is not None:
-        schema |= _record(attribute.record, "integer")
+        schema |= _record(attribute.record)
     schema["description"] = _description(attribute)
     if attribute.bounds is not None:
         schema["minimum"], schema["maximum"] = attribute.bounds
@@ -171,11 +171,13 @@ def _shown(schema: Schema) -> Schema:
     return {name: value for name, value in schema.items() if name not in {"minLength", "maxLength"}}
 
 
-def _record(model: type[Model], holds: str = "string") -> Schema:
+def _record(model: type[Model]) -> Schema:
     docs = _docs(model)
+    kinds = kinds_of(model)
     properties: dict[str, Schema] = {}
     for key, info in keys_of(model).items():
         description = docs.get(key, docs.get(f"{key}_", ""))
+        holds = "integer" if kinds[key].form == "integer" else "string"
         properties[camel(key)] = {"type": holds, "description": description}
         bounds = bounds_of(info)
         if bounds is not None:
