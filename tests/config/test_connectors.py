@@ -187,6 +187,20 @@ def test_wrong_lists_of_dead_message_queues(
     assert told in problem
 
 
+def test_lists_of_bridges(problems_of: Callable[[str], list[str]]) -> None:
+    """A bridge has queues and topics here; an address, a filter and a wrong number are told at their place."""
+    bridge = "{{remote_subscriptions: [a], dead_msg_queues: [{entry}]}}"
+    for entry, told in (
+        ("{address: far}", "[0].address: is at a provider, which a connector has"),
+        ("{topic: 'a/#'}", "[0].topic: a topic published by MQTT has no + or #"),
+        ("{topic: t, ttl: -1}", "[0].ttl: must be from 0 to"),
+        ("{queue: d}", "[0].queue: there is no queue d: the next entry has its turn"),
+    ):
+        lines = f"msg_vpns:\n  blue:\n    bridges:\n      b: {bridge.format(entry=entry)}\n"
+        (problem,) = [one for one in problems_of(lines) if "dead_msg_queues" in one]
+        assert f"bridges.b.dead_msg_queues{told}" in problem
+
+
 def test_an_address_of_amqp(problems_of: Callable[[str], list[str]]) -> None:
     """It has a name, and is another one than that of the source."""
     for entry, told in (("'queue://'", "has no name"), ("'queue://q'", "is what the link takes")):
@@ -203,6 +217,7 @@ def test_doubtful_lists_of_dead_message_queues(warnings_of: Callable[[str], list
         "{source: {queue: q}, then: skip, dead_msg_queues: [{topic: t}]}": "then is skip",
         f"{{source: {{topic: a}}, quality_of_service: at-most-once, {entries}}}": "takes nothing",
     }
+    found["{source: {address: a}, expired: dead-letter}"] = "discards what has expired"
     for link, told in found.items():
         assert any(told in one and "dead_msg_queues" in one for one in warnings_of(text(link=link)))
 

@@ -227,6 +227,10 @@ def _check_dead_letters(
         problems.key_warning(
             (*at, "dead_msg_queues"), "takes nothing: what is sent at most once is not given up"
         )
+    if link.inbound and link.expired == "dead-letter" and not entries:
+        problems.warning(
+            (*at, "expired"), "discards what has expired: there are no dead_msg_queues"
+        )
     try:
         filter_ = source_filter(connector, link)
     except TopicError:
