@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.config.configured_connector import place_of
 from vpnrouter.config.connector import Connector
 
@@ -199,6 +200,14 @@ def test_lists_of_bridges(problems_of: Callable[[str], list[str]]) -> None:
         lines = f"msg_vpns:\n  blue:\n    bridges:\n      b: {bridge.format(entry=entry)}\n"
         (problem,) = [one for one in problems_of(lines) if "dead_msg_queues" in one]
         assert f"bridges.b.dead_msg_queues{told}" in problem
+
+
+@pytest.mark.parametrize("beyond", [0, 1])
+def test_limit_of_entries(problems_of: Callable[[str], list[str]], beyond: int) -> None:
+    """A list has so many entries, and not one more."""
+    entries = ", ".join(["{topic: t}"] * (limits.DEAD_MSG_QUEUES + beyond))
+    link = DEAD.format(source="{queue: q}", entry=entries)
+    assert len([one for one in problems_of(text(link=link)) if "dead_msg_queues" in one]) == beyond
 
 
 def test_an_address_of_amqp(problems_of: Callable[[str], list[str]]) -> None:
