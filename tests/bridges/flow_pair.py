@@ -68,7 +68,6 @@ class Wire(FlowCallbacks):
         self.said: list[Any] = []
         self.told: list[tuple[str, Any]] = []
         self.packed = False
-        self.gave_up = 0
 
     def say(self, data: bytes) -> None:
         self.frames.append(data)
@@ -96,8 +95,9 @@ class Wire(FlowCallbacks):
         self.told.append(("discarded", reason))
 
     def returned(self, count: int, reason: str) -> None:
-        self.gave_up += count * (reason != RETURNED)
-        self.told.append(("returned", reason))
+        # What was held when the link was lost comes again.
+        if reason != RETURNED:
+            self.told.append(("returned", reason))
 
     def kinds(self) -> list[str]:
         """Names of the frames that were said, runs of one kind once."""
