@@ -348,6 +348,38 @@ def test_two_connectors_to_one_provider(
         assert not [one for one in found if "connectors" in one]
 
 
+PROTOCOLS: dict[str, tuple[str, str, str, str]] = {
+    "in by AMQP, out by MQTT": ("amqp", "{source: {address: topic://t}}", "mqtt", OUT),
+    "in by MQTT, out by AMQP": (
+        "mqtt",
+        IN,
+        "amqp",
+        "{source: {topic: t}, target: {address: topic://t}}",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", PROTOCOLS)
+@pytest.mark.parametrize("same", [True, False])
+def test_two_protocols_of_one_provider(
+    warnings_of: Callable[[str], list[str]], way: str, same: bool
+) -> None:
+    """A provider that speaks both may not hand on where a message has been."""
+    into, back, out, away = PROTOCOLS[way]
+    lines = ["msg_vpns:", "  blue:", "    connectors:"]
+    for name, scheme, link, broker in (
+        ("a", into, back, "one"),
+        ("b", out, away, "one" if same else "two"),
+    ):
+        lines += [
+            f"      {name}:",
+            f"        provider: {{url: '{scheme}://{broker}', name: {broker}}}",
+            f"        links: {{l: {link}}}",
+        ]
+    told = "brings back what connector b takes out by another protocol"
+    assert any(told in one for one in warnings_of("\n".join(lines) + "\n")) == same
+
+
 def test_many_links_are_compared_within_seconds(warnings_of: Callable[[str], list[str]]) -> None:
     """Beyond a bound the rest is not compared, which is told."""
     links = "\n".join(

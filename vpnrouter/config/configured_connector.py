@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
-from vpnrouter.connectors.amqp.brokers import kind_and_name
+from vpnrouter.connectors.amqp.brokers import QUEUE, kind_and_name
 from vpnrouter.connectors.http.templates import as_topic, parse_header, parse_path
 from vpnrouter.connectors.links import LinkSettings
 from vpnrouter.connectors.machine import Attempts
 from vpnrouter.connectors.settings import ProviderSettings, RequestSettings
 from vpnrouter.core.access import ProviderClient
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
+from vpnrouter.errors import TopicError
 from vpnrouter.selectors import parse_selector
 from vpnrouter.settings.connector import AMQP, AS_SOURCE, HTTP, NAMED, parse_url
 from vpnrouter.settings.schema import apply_settings
@@ -154,11 +155,22 @@ def provider_clients_of(connectors: Mapping[str, Connector]) -> dict[str, Provid
         links = [link for link in links_of(connector) if link.enabled and not link.from_queue]
         provided = ProviderClient(
             CONNECTOR_PREFIX + name,
-            [link.filter for link in links if link.inbound],
+            [each for link in links if link.inbound for each in _brought_in(connector, link)],
             [link.filter for link in links if not link.inbound],
         )
         found |= dict.fromkeys(connector.provider.client_names, provided)
     return found
+
+
+def _brought_in(connector: Connector, link: LinkSettings) -> list[Filter]:
+    """Return the topics whose messages a link brings in, [] where it takes them from a queue."""
+    if not speaks_amqp(connector):
+        return [link.filter]
+    kind, name = kind_and_name(link.source)
+    try:
+        return [] if kind == QUEUE else [parse_filter(name, SMF)]
+    except TopicError:
+        return []  # the broker's own: no topic here is called so
 
 
 def urls_of(connector: Connector) -> tuple[ProviderUrl, ...]:

@@ -329,8 +329,9 @@ class Provider(Settings, held=False):
     under this name."""
 
     client_names: tuple[str, ...] = attribute((), text=Text(1, limits.CLIENT_ID_BYTES))
-    """Names of MQTT clients of this message VPN by which the provider is connected here itself, because it
-    has a bridge of its own. What the links carry does not go by these clients as well."""
+    """Names of clients of this message VPN (client ids of MQTT, container ids of AMQP) by which the provider is
+    connected here itself, because it has a bridge of its own. What the links carry does not go by these clients as
+    well."""
 
     mqtt_version: MqttVersion = attribute("auto")
     """MQTT version; auto is 5, and 3.1.1 where the provider knows no 5."""

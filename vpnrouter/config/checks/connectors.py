@@ -56,6 +56,7 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
                 )
     _check_logins(problems, config, msg_vpn)
     _check_ways(problems, config, msg_vpn)
+    _check_protocols(problems, config, msg_vpn)
 
 
 def _check_logins(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
@@ -311,6 +312,27 @@ def _check_ways(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> No
                 back, out = (one, other) if one.inbound else (other, one)
                 _check_back(problems, back, out, topic)
         before.append(one)
+
+
+def _check_protocols(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
+    """Warn of what leaves for a provider by one protocol, and comes back by another one."""
+    out: dict[tuple[str, bool], str] = {}
+    into: dict[tuple[str, bool], str] = {}
+    for name, connector in config.msg_vpns[msg_vpn].connectors.items():
+        if not connector.enabled or speaks_http(connector) or not urls_of(connector):
+            continue
+        key = place_of(config.router.name, connector), speaks_amqp(connector)
+        for link in connector.links.values():
+            if link.enabled:
+                (into if link.inbound else out).setdefault(key, name)
+    for (place, amqp), name in into.items():
+        other = out.get((place, not amqp))
+        if other is not None:
+            problems.key_warning(
+                ("msg_vpns", msg_vpn, "connectors", name),
+                f"brings back what connector {other} takes out by another protocol, unless the provider hands the path"
+                " of messages from one protocol to the other: vpnrouter does, Artemis does not",
+            )
 
 
 def _check_twice(problems: ProblemList, one: LinkCrossing, other: LinkCrossing, topic: str) -> None:

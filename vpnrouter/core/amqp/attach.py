@@ -340,7 +340,7 @@ class _Sending:
         if not named and (link.presettled or not self._keeps()):
             link.presettled = True
             filter_ = filter_of(client, wish.node.name)
-            subscriber = TopicSubscriber(link, no_local=wish.no_local)
+            subscriber = TopicSubscriber(link, no_local=client.no_local(wish.no_local))
             client.vpn.subscribe(Subscription(filter_, subscriber, selector=wish.selector))
             client.subscriber_count += 1
             link.subscriber = subscriber

@@ -8,6 +8,7 @@ from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.core.access import covered
 from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.incoming_message import message_of, trace_parent_of
 from vpnrouter.core.amqp.link import Link
@@ -19,7 +20,7 @@ from vpnrouter.core.conversion import (
     read_head,
     topic_of_address,
 )
-from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY, TOPIC_PARSE_ERROR
 from vpnrouter.core.forward import trace
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
@@ -33,7 +34,7 @@ from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.tracing import trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.topics.grammar import QUEUE_PREFIX
-from vpnrouter.trace.events import REJECT
+from vpnrouter.trace.events import DISCARD, REJECT
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
@@ -364,6 +365,7 @@ class ReceivingLink(Link):
         if publisher is None:
             return
         publisher.messages += 1
+        transaction = state if isinstance(state, TransactionalState) else None
         why = BAD_TOPIC
         route: Route | None = None
         try:
@@ -372,31 +374,54 @@ class ReceivingLink(Link):
             publisher.refused += 1
             publisher.vpn.discards.add(TOPIC_PARSE_ERROR)
         if route is not None:
+            if publisher.elsewhere and covered(publisher.elsewhere, route.topic):
+                self._pass_over(number, topic, settled, transaction)
+                return
             why = publisher.refusal(
                 route, topic, 0 if settled else 1, len(head.content), self._sends()
             )
             if vague and not why:
-                direct = settled and not isinstance(state, TransactionalState)
+                direct = settled and transaction is None
                 why = publisher.queue_meant(topic, route, 0 if direct else 1)
         if why or route is None:
-            if isinstance(state, TransactionalState):
-                connection.transactions.refused(state, why)
+            if transaction is not None:
+                connection.transactions.refused(transaction, why)
             if not settled:
                 self._refuse(number, why)
-            elif not self.topic and not isinstance(state, TransactionalState):
+            elif not self.topic and transaction is None:
                 self._refuse_relay(why)
             return
-        if route.missing_queue and settled and not isinstance(state, TransactionalState):
+        if route.missing_queue and settled and transaction is None:
             learns = publisher.may_learn(route)
             self._refuse_relay(refusals.QUEUE_NOT_FOUND if learns else refusals.PERMISSION_DENIED)
         message = self._message(publisher, route, topic, head, settled)
-        if isinstance(state, TransactionalState):
+        if transaction is not None:
             delivery = None if settled else number
-            connection.transactions.publish(self, delivery, message, state)
+            connection.transactions.publish(self, delivery, message, transaction)
         elif (route.selector_cost and heavy(route, message)) or must_wait(publisher.vpn, message):
             SelectedTransfer(self, publisher, route, message, number, settled).begin()
         else:
             self.pass_on(message, number, settled)
+
+    def _pass_over(
+        self, number: int, topic: bytes, settled: bool, transaction: TransactionalState | None
+    ) -> None:
+        """Accept a message that comes by a connector as well, and count it as discarded: refused, it would come again.
+
+        A transaction that is not there is told when it is discharged.
+        """
+        publisher = self.session.connection.publisher
+        if publisher is None:
+            return
+        publisher.refused += 1
+        publisher.vpn.discards.add(NO_LOCAL_DELIVERY)
+        publisher.report_lost(DISCARD, topic, 0 if settled else 1, NO_LOCAL_DELIVERY)
+        if settled:
+            return
+        if transaction is None:
+            self._answer_in_order(number, SPOOLED, "")
+        else:
+            self.tell(number, TransactionalState(transaction.txn_id, Accepted()))
 
     def pass_on(self, message: Message, number: int, settled: bool) -> None:
         """Deliver a message that is in no transaction."""
@@ -478,16 +503,16 @@ class ReceivingLink(Link):
         vpn.rejected += 1
         publisher.refused += 1
         trace_kept_lost(vpn, REJECT, message, "", refusals.TOO_MANY_INGRESS_FLOWS)
-        self._answer(token, refusals.TOO_MANY_INGRESS_FLOWS)
+        self._answer(token, REJECTED, refusals.TOO_MANY_INGRESS_FLOWS)
         return False
 
-    def _answer(self, token: int, why: str) -> None:
-        """Refuse a delivery after the answers before it."""
+    def _answer(self, token: int, outcome: int, why: str) -> None:
+        """Answer a delivery after the answers before it."""
         spool = self.client.spool
         if self._end_to_end is not None:
-            self._end_to_end.answer(token, REJECTED, why)
+            self._end_to_end.answer(token, outcome, why)
         elif spool is not None:
-            spool.unit.call_when_synced(self, token, REJECTED, why)
+            spool.unit.call_when_synced(self, token, outcome, why)
 
     def lost(self, token: int) -> None:
         """Nothing is kept of a message whose bridge never brings it over: it is refused (`on_outcome`)."""
@@ -521,11 +546,15 @@ class ReceivingLink(Link):
 
     def _refuse(self, number: int, why: str) -> None:
         """Refuse a message that may not be published, after the answers before it."""
+        self._answer_in_order(number, REJECTED, why)
+
+    def _answer_in_order(self, number: int, outcome: int, why: str) -> None:
+        """Answer a message of which nothing is kept, after the answers before it."""
         self.open += 1
         if self.client.spool is None:
-            self.on_outcome(number, REJECTED, why)
+            self.on_outcome(number, outcome, why)
         else:
-            self._answer(number, why)
+            self._answer(number, outcome, why)
 
     def _refuse_relay(self, why: str) -> None:
         """End an anonymous relay: what was sent settled cannot be rejected (Anonymous Terminus, 2.2.2)."""
