@@ -135,6 +135,7 @@ def links_of(connector: Connector) -> list[LinkSettings]:
             request=request_of(connector, link),
         )
         links.append(apply_settings(computed, connector, link))
+        links[-1].paused = connector.paused or link.paused
     return links
 
 

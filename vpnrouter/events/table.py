@@ -430,6 +430,12 @@ CONNECTOR_LINK_RELEASED: Final = EventType(
     BRIDGE,
     "Nothing of a link waits any more for the message VPN to take it",
 )
+CONNECTOR_PAUSED: Final = EventType(
+    "VPN_CONNECTOR_PAUSED", NOTICE, BRIDGE, "An operator has paused a connector, or a link of one"
+)
+CONNECTOR_RESUMED: Final = EventType(
+    "VPN_CONNECTOR_RESUMED", NOTICE, BRIDGE, "It goes on", clears="VPN_CONNECTOR_PAUSED"
+)
 CONNECTOR_MESSAGE_REFUSED: Final = EventType(
     "VPN_CONNECTOR_MESSAGE_REFUSED",
     WARNING,
