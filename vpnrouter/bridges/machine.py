@@ -68,6 +68,7 @@ class BridgeSettings:
 
     remotes: tuple[Remote, ...] = ()
     enabled: bool = True
+    paused: bool = False
     vpn_enabled: bool = True
     retry_count: int = 0
     retry_delay_ns: int = 3 * SECOND_NS

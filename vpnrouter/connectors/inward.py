@@ -64,7 +64,9 @@ SET_ASIDE: Final = 64
 ENDINGS: Final = 3
 """Connections in a row that the provider ends for a link's request, before the link is refused."""
 
-NO_ROOM: Final = "what comes in while it is paused has no more room in its queue, and waits at the provider"
+NO_ROOM: Final = (
+    "what comes in while it is paused has no more room in its queue, and waits at the provider"
+)
 
 ENTERED: Final = 0
 REFUSED: Final = 1

@@ -151,7 +151,7 @@ class Provider:
         raise AssertionError(link)
 
     def inward_paused(self, link: InwardLink) -> None:
-        """A link was paused, or goes on. What still comes for one that is paused is set aside, where it is guaranteed."""
+        """A link was paused, or goes on. What still comes for one that is paused is set aside if it is guaranteed."""
 
     # -- links that take messages out ------------------------------------------------------------
 

@@ -160,8 +160,12 @@ class ConnectorRunner(ConnectorCallbacks):
         self.machine.configure(attempts_of(connector, vpn_enabled=self.vpn.enabled), self._clock())
         self._wake.set()
 
-    def reconnect(self) -> None:
-        """Connect anew, beginning with the first address."""
+    def has(self, link: str) -> bool:
+        """Return whether the connector has this link."""
+        return link in self.links.all
+
+    def reconnect(self, _link: str = "") -> None:
+        """Connect anew, beginning with the first address; all links share the connection."""
         self.change(self.configured, self._server_cert)
 
     @property
