@@ -393,6 +393,12 @@ STALLED_CLEAR: Final = EventType(
     clears="VPN_BRIDGING_STALLED",
     label="",
 )
+BRIDGE_PAUSED: Final = EventType(
+    "VPN_BRIDGING_PAUSED", NOTICE, BRIDGE, "An operator has paused a bridge", label=""
+)
+BRIDGE_RESUMED: Final = EventType(
+    "VPN_BRIDGING_RESUMED", NOTICE, BRIDGE, "It goes on", clears="VPN_BRIDGING_PAUSED", label=""
+)
 BRIDGE_TTL: Final = EventType(
     "VPN_BRIDGING_TTL_EXCEEDED",
     WARNING,
