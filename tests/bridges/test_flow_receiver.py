@@ -499,7 +499,11 @@ def test_paused_while_a_message_is_refused(two: Any) -> None:
     two.sea.wait(3)
     two.take(window=255, flow={"paused": False})
     two.sea.settle()
-    assert [name for name, _ in two.told("stalled", "released")] == ["stalled", "released", "stalled"]
+    assert [name for name, _ in two.told("stalled", "released")] == [
+        "stalled",
+        "released",
+        "stalled",
+    ]
     two.open(True)
     two.sea.wait(2)
     assert two.crossed() == [1]

@@ -7,11 +7,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, NamedTuple
 
-import httpx
 import pytest
 import yaml
 
-from vpnrouter.errors import RequestError
+from vpnrouter.errors import OperationError
 from vpnrouter.testing.modules import load_module
 
 OPEN: Final = {"authentication": {"basic": {"enabled": False}}, "max_msg_spool_usage": 100}
@@ -232,3 +231,172 @@ def test_nothing_crosses_and_all_goes_on(
     events = [row["event"] for row in here.api().events(1_000)]
     assert events.count("VPN_CONNECTOR_RESUMED") == 1
     assert "VPN_CONNECTOR_DOWN" not in events
+
+
+# -- one router and a provider of its own --------------------------------------------------------
+
+
+def its(sites: Any, name: str) -> dict[str, Any]:
+    """The link of this name."""
+    (row,) = [each for each in sites.row()["links"] if each["linkName"] == name]
+    return dict(row)
+
+
+def do(sites: Any, action: str, link: str = "") -> None:
+    """Do something to the connector `there`, or to a link of it."""
+    act(sites.here, action, f"there/{link}" if link else "there", "blue")
+
+
+@pytest.mark.parametrize("quality", QUALITIES[:2])
+def test_requests(
+    sites: Any, paho: Any, servers: Any, providers: Any, patiently: Any, quality: str
+) -> None:
+    """No request begins while a link to an HTTP server is paused; then all do, in order, each once."""
+    link = {
+        "source": {"queue": "work"},
+        "request": {"order": "link"},
+        "quality_of_service": quality,
+    }
+    queues = {"work": {"subscriptions": ["out/>"]}}
+    with servers.serving(servers.HookServer()) as server:
+        url = f"http://127.0.0.1:{server.port}"
+        sites.connect({"out": link}, queues=queues, url=url)
+        sent: list[bytes] = []
+        publisher = Publisher(sent, paho(sites.here.port("mqtt"), "publisher"))
+        with publisher.all_the_while():
+            patiently(lambda: len(server.bodies()) > 10, "requests come")
+            do(sites, "pause", "out")
+        begun = providers.settled(lambda: len(server.bodies()))
+        publisher.some()
+        assert providers.settled(lambda: len(server.bodies())) == begun
+        assert its(sites, "out")["state"] == "paused"
+        sites.here.kill()
+        sites.connect({"out": link}, queues=queues, url=url)
+        sites.until_link("out", state="paused")
+        publisher = Publisher(sent, paho(sites.here.port("mqtt"), "publisher"))
+        publisher.some()
+        assert providers.settled(lambda: len(server.bodies())) == begun
+        do(sites, "resume", "out")
+        patiently(lambda: len(server.bodies()) >= len(sent), "all requests come")
+        sites.until_link("out", state="up", waitingMsgCount=0)
+        assert server.bodies() == sent
+        assert providers.balances(its(sites, "out"))
+
+
+def test_direct_messages_are_not_taken(sites: Any, paho: Any, providers: Any) -> None:
+    """What is published for a link at most once while that is paused is gone, as for whoever is away."""
+    sites.provide()
+    links = {"out": {"source": {"topic": "out/>"}, "quality_of_service": "at-most-once"}}
+    here = sites.connect(links)
+    far, near = paho(sites.port, "far"), paho(here.port("mqtt"), "near")
+    far.subscribe("out/#")
+    for number, action in enumerate(("pause", "resume", "pause", "resume")):
+        do(sites, action, "out" if number < 2 else "")
+        near.publish("out/a", b"%d" % number)
+        sites.until_link("out", state="paused" if action == "pause" else "up")
+    assert [far.next(), far.next()] == [("out/a", b"1"), ("out/a", b"3")]
+    assert far.arrived.empty()
+    row = its(sites, "out")
+    assert (row["msgCount"], row["deliveredMsgCount"]) == (2, 2)
+    assert providers.balances(row)
+
+
+def test_other_links_go_on(sites: Any, paho: Any, providers: Any) -> None:
+    """A paused link over MQTT holds no other one up, though they share a connection and what may be unanswered."""
+    sites.provide()
+    links = {"a": {"source": {"address": "a/#"}}, "b": {"source": {"address": "b/#"}}}
+    here = sites.connect(links)
+    far, near = paho(sites.port, "far"), paho(here.port("mqtt"), "near")
+    near.subscribe("#", 1)
+    do(sites, "pause", "a")
+    for number in range(2_000):
+        far.client.publish("a/x", b"%d" % number, qos=1)
+    far.client.publish("b/x", b"b", qos=1).wait_for_publish(60)
+    assert near.next() == ("b/x", b"b")
+    sites.until_link("a", state="paused", waitingMsgCount=2_000)
+    do(sites, "resume", "a")
+    assert [int(near.next()[1]) for _ in range(2_000)] == list(range(2_000))
+    sites.until_link("a", state="up", waitingMsgCount=0)
+    assert all(providers.balances(row) for row in sites.row()["links"])
+
+
+def test_a_queue_that_fills(sites: Any, paho: Any, providers: Any, patiently: Any) -> None:
+    """What a paused link has no room for waits at the provider, with the reason; all of it comes in order, once."""
+    sites.provide()
+    once = {"quality_of_service": "once-and-only-once"}
+    links = {"in": {"source": {"address": "in/#"}, **once}}
+    small = {"mqtt": {"session_queue": {"max_msg_spool_usage": 1}}}
+    sites.connect(links, vpn=small)
+    far, near = paho(sites.port, "far"), paho(sites.here.port("mqtt"), "near")
+    near.subscribe("in/#", 1)
+    do(sites, "pause", "in")
+    sent = [b"%d:" % number + bytes(100_000) for number in range(150)]
+    for payload in sent:
+        far.client.publish("in/a", payload, qos=1).wait_for_publish(60)
+    sites.until_link("in", state="paused")
+    patiently(lambda: "no more room" in its(sites, "in")["stateReason"], "it says why")
+    assert near.arrived.empty()
+    do(sites, "resume", "in")
+    assert [near.next()[1] for _ in sent] == sent
+    sites.until_link("in", state="up", inFlightMsgCount=0, stateReason="")
+    assert near.arrived.empty()
+    assert providers.balances(its(sites, "in"))
+
+
+def test_what_else_is_done_meanwhile(sites: Any, paho: Any, providers: Any) -> None:
+    """Reconnected it is paused; disabled is told instead of that; what is removed is not there to be resumed."""
+    sites.provide()
+    links = {
+        "in": {"source": {"address": "in/#"}},
+        "out": {"source": {"topic": "out/>"}},
+        "other": {"source": {"address": "other/#"}},
+    }
+    here = sites.connect(links)
+    far, near = paho(sites.port, "far"), paho(here.port("mqtt"), "near")
+    far.subscribe("out/#", 1)
+    near.subscribe("in/#", 1)
+    do(sites, "pause")
+    sites.state("paused", paused=True)
+    for name in links:
+        sites.until_link(name, state="paused", paused=True)
+    near.client.publish("out/a", b"1", qos=1).wait_for_publish(20)
+    far.client.publish("in/a", b"1", qos=1).wait_for_publish(20)
+    sites.until_link("in", waitingMsgCount=1)
+    for link in ("", "in"):
+        do(sites, "reconnect", link)
+        sites.state("paused", waitingMsgCount=2)
+    do(sites, "disable")
+    sites.state("disabled", paused=True)
+    sites.until_link("in", state="paused")
+    do(sites, "enable")
+    sites.state("paused", waitingMsgCount=2)
+    do(sites, "disable", "in")
+    sites.until_link("in", state="disabled")
+    do(sites, "enable", "in")
+    sites.until_link("in", state="paused", waitingMsgCount=1)
+    # A link is paused by itself, or by its connector: it goes on when neither is.
+    do(sites, "pause", "out")
+    do(sites, "resume")
+    sites.state("up")
+    assert near.next() == ("in/a", b"1")
+    sites.until_link("out", state="paused", waitingMsgCount=1)
+    assert far.arrived.empty()
+    do(sites, "resume", "out")
+    assert far.next() == ("out/a", b"1")
+    do(sites, "pause", "other")
+    here.api().delete_config("/msgVpns/blue/connectors/there/links/other")
+    sites.until_links("in", "out")
+    with pytest.raises(OperationError, match="link other in connector there in msgVpn blue"):
+        do(sites, "resume", "other")
+    do(sites, "pause")
+    sites.state("paused")
+    here.api().delete_config("/msgVpns/blue/connectors/there")
+    with pytest.raises(OperationError, match="connector there in msgVpn blue"):
+        do(sites, "resume")
+    events = [each["text"] for each in here.api().events(1_000) if "_PAUSED" in each["event"]]
+    assert [text.partition("there ")[2] for text in events] == [
+        "is paused",
+        "link out is paused",
+        "link other is paused",
+        "is paused",
+    ]
