@@ -84,7 +84,7 @@ def test_every_peer_input_in_every_state(state: Outbound, given: Peer) -> None:
 
 
 def test_names_are_the_field_s() -> None:
-    """The fourteen inbound and two outbound names of the field's monitoring, in its order, and `paused`, which is ours."""
+    """The fourteen inbound and two outbound names of the field's monitoring, in its order; `paused` is ours."""
     assert [state.value for state in Inbound] == [
         "init",
         "disabled",

@@ -196,9 +196,9 @@ class BridgeLook:
 
     `counters` are those to show, with what the peer's bridge counted on the same connection; `guaranteed_base` and
     `failures_cleared` are taken off the other counts. `driver` runs an own bridge, `link` is the connection, `sender`
-    the record of what is sent. `enabled` and `paused` are as configured, `bindings` the queues of its `remotes`, which are in their
-    order. `oldest_s` says for metrics how long the oldest message of some endpoints has been waiting, without reading
-    one.
+    the record of what is sent. `enabled` and `paused` are as configured, `bindings` the queues of its `remotes`, which
+    are in their order. `oldest_s` says for metrics how long the oldest message of some endpoints has been waiting,
+    without reading one.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""Connectors and links that are paused: nothing crosses, the connection stays, and all goes on in order, over a restart."""
+"""Connectors and links that are paused: nothing crosses, they stay connected, and go on in order, over a restart."""
 
 import contextlib
 import threading
