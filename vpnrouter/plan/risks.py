@@ -1,4 +1,4 @@
-"""Lists what a change would cost: bridges that reconnect or are paused, clients that are disconnected, messages lost."""
+"""Lists what a change would cost: bridges that reconnect or are paused, clients cut off, messages that are lost."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
