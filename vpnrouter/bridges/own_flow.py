@@ -87,11 +87,18 @@ class OwnFlow(FlowCallbacks):
     # -- what the bridge wants -------------------------------------------------------------------
 
     def ask(self, terms: RemoteSettings) -> None:
-        """Bind the queue of these settings, instead of the bound one where they differ."""
+        """Bind the queue of these settings, instead of the bound one where they differ in more than a window that is
+        narrower than the one granted.
+        """
         flow = terms.flow
         self.taker.take(flow)
         asked = (terms.queue, terms.window, flow.lanes, flow.on_reject, flow.selector)
         if asked == self._asked:
+            return
+        queue, _, *others = self._asked
+        same = [queue, *others] == [terms.queue, flow.lanes, flow.on_reject, flow.selector]
+        if same and self.bound_since_ns >= 0 and self.taker.narrow(terms.window):
+            self._asked = asked
             return
         if self._queue:
             self._rest()

@@ -23,7 +23,7 @@ class FlowSettings:
     """How a bridge handles guaranteed messages, from whichever remote they come.
 
     `on_reject` is ON_REJECT_…, `lanes` LANES_… of frames.py, `mapping` renames what comes in. A message that is refused
-    is tried again after `retry_ms` at the latest.
+    is tried again after `retry_ms` at the latest. While it is `paused` none enters.
     """
 
     on_reject: int = ON_REJECT_BLOCK
@@ -32,6 +32,7 @@ class FlowSettings:
     max_ttl: int = limits.HOPS
     mapping: TopicMapping | None = None
     selector: str = ""
+    paused: bool = False
 
 
 WINDOW: Final = 255

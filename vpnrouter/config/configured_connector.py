@@ -124,6 +124,7 @@ def links_of(connector: Connector) -> list[LinkSettings]:
             source=source.address or source.queue or source.topic or "",
             filter=source_filter(connector, link),
             inbound=link.inbound,
+            paused=connector.paused or link.paused,
             from_queue=source.queue is not None,
             rule=rule_of(connector, link),
             selector=None if selector is None or remote else parse_selector(selector),

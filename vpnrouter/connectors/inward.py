@@ -64,6 +64,10 @@ SET_ASIDE: Final = 64
 ENDINGS: Final = 3
 """Connections in a row that the provider ends for a link's request, before the link is refused."""
 
+NO_ROOM: Final = (
+    "what comes in while it is paused has no more room in its queue, and waits at the provider"
+)
+
 ENTERED: Final = 0
 REFUSED: Final = 1
 LATER: Final = 2
@@ -122,7 +126,11 @@ class InwardLink:
         self.label = label(publisher.subscriber.client_name, terms.name)
         self.counters = counters
         self.status = LinkStatus(
-            owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
+            owner,
+            terms.name,
+            enabled=terms.enabled,
+            now_ns=vpn.context.now_ns,
+            paused=terms.paused,
         )
         self.spool = spool_of(vpn.context)
         self.aside: SetAside | None = None
@@ -209,6 +217,18 @@ class InwardLink:
         aside, self.aside = self.aside, None
         if aside is not None:
             aside.close()
+
+    def pause(self, paused: bool) -> None:
+        """Let nothing enter, though the provider goes on to know the link; or go on, with what was set aside first."""
+        self.terms.paused = paused
+        self.status.pause(paused, self._now_ns)
+        selection = self._selection
+        if paused and selection is not None and selection.held:
+            selection.drop()
+        provider = self.provider
+        if provider is not None:
+            provider.inward_paused(self)
+        self.retry.soon()
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -304,7 +324,8 @@ class InwardLink:
             self._keep_in_memory(waiting)
             return
         aside = self.aside
-        answer = REFUSED if aside is not None and aside.busy else self._enter(waiting)
+        waits = self.status.paused or (aside is not None and aside.busy)
+        answer = REFUSED if waits else self._enter(waiting)
         if answer == REFUSED and not self._set_aside(waiting):
             answer = LATER
         if answer == LATER:
@@ -383,6 +404,8 @@ class InwardLink:
             self.counters.returned += 1
         else:
             self.waiting.append(waiting)
+        if self.status.paused:
+            self.status.hold(NO_ROOM, self._now_ns)
         self.retry.wait()
 
     def _keep(self, size: int) -> bool:
@@ -423,20 +446,21 @@ class InwardLink:
         self.status.hold(reason, self._now_ns)
 
     def go_on(self) -> None:
-        """Try what waits: first what was set aside, which is older."""
+        """Try what waits: first what was set aside, which is older. While the link is paused all is set aside."""
         aside = self.aside
-        if aside is not None:
+        paused = self.status.paused
+        if aside is not None and not paused:
             aside.go_on()
         waiting = self.waiting
         while waiting:
             first = waiting[0]
-            busy = aside is not None and aside.busy
+            busy = paused or (aside is not None and aside.busy)
             answer = REFUSED if busy or self._foreseen(first.message) else self._enter(first)
             if answer == LATER or (answer == REFUSED and not self._set_aside(first)):
                 break
             waiting.popleft()
             self._keep(-(first.message.size + limits.SPOOL_BODY_COST))
-        if waiting or (aside is not None and aside.busy):
+        if waiting or (aside is not None and aside.busy and not paused):
             self.retry.wait()
             return
         self.held("")

@@ -32,7 +32,8 @@ class LinkSettings:
     `source` is what it takes from, as written: a filter at the provider, a filter here, or a queue here.
     `filter` matches the topics of its messages. `rule` renames them, None where they keep their topics; `queue_target`
     is the one queue that they enter instead, "" for none. One that is not `enabled` carries nothing, and what it would
-    take out is kept. `no_local`: what came from the provider does not go back. A message that the provider has refused
+    take out is kept; so it is with one that is `paused`, by itself or with its connector, and what it would bring in is
+    kept too. `no_local`: what came from the provider does not go back. A message that the provider has refused
     `reject_attempts` times (0: no bound) goes where `then` says. One that has visited more than `max_ttl` places does
     not come in. `request` is how it sends to an HTTP server, None for other providers.
 
@@ -46,6 +47,7 @@ class LinkSettings:
     filter: Filter
     inbound: bool
     enabled: bool = True
+    paused: bool = False
     from_queue: bool = False
     qos: int = 1
     rule: MappingRule | None = None

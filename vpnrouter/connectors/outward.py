@@ -105,7 +105,11 @@ class OutwardLink:
         self.label = label(local_name, terms.name)
         self.counters = counters
         self.status = LinkStatus(
-            owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
+            owner,
+            terms.name,
+            enabled=terms.enabled,
+            now_ns=vpn.context.now_ns,
+            paused=terms.paused,
         )
         self.topics = LinkTopics([terms])
         self.provider: Provider | None = None
@@ -150,7 +154,8 @@ class OutwardLink:
         if provider is None:
             return
         if self.tap is not None:
-            self.tap.plug(provider)
+            if not self.status.paused:
+                self.tap.plug(provider)
         else:
             try:
                 self._bind(provider)
@@ -187,6 +192,22 @@ class OutwardLink:
             self.tap.unplug()
         self._unbind()
         self.status.happened(LinkEvent.LOST, self._now_ns)
+
+    def pause(self, paused: bool) -> None:
+        """Take nothing out, though the connection is there and the link consumes from its queue; or go on."""
+        self.terms.paused = paused
+        self.status.pause(paused, self._now_ns)
+        provider, tap, flow = self.provider, self.tap, self.flow
+        if provider is None or not self.status.is_open:
+            return
+        if tap is not None and paused:
+            tap.unplug()
+        elif tap is not None:
+            tap.plug(provider)
+        if not paused:
+            provider.outward_resumed(self)
+            if flow is not None:
+                flow.endpoint.wake()
 
     def stop(self) -> None:
         """Consume no more, though the connection is there."""
@@ -459,7 +480,7 @@ class OutwardFlow(Flow):
     @override
     def room(self) -> int:
         connection = self.connection
-        if self.closed or connection.closing or connection.faulty:
+        if self.closed or self.link.status.paused or connection.closing or connection.faulty:
             return 0
         outbox = connection.outbox
         if outbox.size > limits.GUARANTEED_AHEAD_BYTES or not self.has_budget(connection, outbox):

@@ -150,6 +150,9 @@ class Provider:
         """Ask for the messages of a link, which is told whether it gets them (`opened`, `refused`)."""
         raise AssertionError(link)
 
+    def inward_paused(self, link: InwardLink) -> None:
+        """A link was paused, or goes on. What still comes for one that is paused is set aside if it is guaranteed."""
+
     # -- links that take messages out ------------------------------------------------------------
 
     def offer(self, link: OutwardLink) -> None:
@@ -159,6 +162,9 @@ class Provider:
     def flow(self, link: OutwardLink, endpoint: Endpoint) -> OutwardFlow:
         """Return a flow that sends what `endpoint` has for a link; not bound yet."""
         raise AssertionError(link)
+
+    def outward_resumed(self, link: OutwardLink) -> None:
+        """A link was paused, and goes on: send what has waited here."""
 
     def send_direct(self, link: OutwardLink, message: Message, topic: bytes) -> str:
         """Send a message at most once, under `topic`; "" or the reason (discard_reasons.py) why it was not."""

@@ -55,6 +55,16 @@ def link_rules(connector: MemoryConnector, terms: LinkSettings) -> list[Rule]:
     return rules
 
 
+def paused(connector: MemoryConnector, link: str) -> tuple[str, Rule | None]:
+    """Return that a link is paused and by which switch, "" where it is not."""
+    loaded = connector.node.loaded
+    if connector.configured.paused:
+        return "the connector is paused", attribute(loaded, (*connector.path, "paused"))
+    if connector.configured.links[link].paused:
+        return "the link is paused", attribute(loaded, (*link_path(connector, link), "paused"))
+    return "", None
+
+
 def state_rule(connector: MemoryConnector) -> Rule:
     """Return where a connector is configured, or the switch that keeps it down."""
     loaded = connector.node.loaded
@@ -93,7 +103,7 @@ def came(entry: Entry) -> str:
     if entry.reason:
         return f"does not come from {by} into {place}: {in_words(entry.reason)}"
     if entry.waits:
-        return f"comes from {by} and waits before {place}: the link is held now: {entry.waits}"
+        return f"comes from {by} and waits before {place}: {entry.waits}"
     renamed = f" as topic {entry.topic}" if entry.link.terms.rule is not None else ""
     return f"comes from {by} into {place}{renamed}"
 
@@ -167,6 +177,9 @@ def _state(connector: MemoryConnector, link: OutwardLink) -> tuple[str, list[Rul
     if not terms.enabled:
         path = (*link_path(connector, terms.name), "enabled")
         return "the link is disabled", [attribute(loaded, path)]
+    why, decided = paused(connector, terms.name)
+    if decided is not None:
+        return why, [decided]
     if not connector.up:
         return f"the connector is down: {connector.why}", [state_rule(connector)]
     status = link.status

@@ -289,6 +289,10 @@ class ManagementClient(QueueCalls, ConfigCalls):
         """Reset the counts of a client."""
         self.put(f"{ACTION}{_client(msg_vpn, client)}/clearStats", {})
 
+    def act(self, action: str, *place: str | tuple[str, ...]) -> None:
+        """Do what the kind of an object declares: `act("pause", "msgVpns", "blue", "connectors", "there")`."""
+        self.put(f"/vpnrouter/v1{config_path(*place)}/{action}", {})
+
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> None:
         """End the connection of a bridge; one that is enabled connects again."""
         self.put(f"{ACTION}{_bridge(msg_vpn, bridge)}/disconnect", {})

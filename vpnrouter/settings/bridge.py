@@ -251,6 +251,10 @@ class Bridge(Settings, effect=Effect.IN_PLACE):
     enabled: bool = attribute(True, semp_default=False)
     """Whether it connects."""
 
+    paused: bool = attribute(False, ours=True)
+    """Whether nothing crosses by it, though it is connected: guaranteed messages wait in the remote queue, Direct ones
+    are not asked for."""
+
     guaranteed_retry_interval: int = attribute(
         1000, least=10, most=3_600_000, held="retry_ms", ours=True
     )

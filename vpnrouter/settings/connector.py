@@ -468,6 +468,10 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
     """Whether it carries messages. What a disabled link would take out is kept for it. What it would bring in is
     not: the provider is told that the router does not want it."""
 
+    paused: bool = attribute(False, effect=Effect.IN_PLACE, held=None)
+    """Whether nothing crosses, though it is open: what it would take out is kept for it, and what comes in from the
+    provider at least once is set aside. It goes on in order."""
+
     quality_of_service: QualityOfService = attribute(
         "duplicates-ok", held="qos", codes=numbered(QualityOfService)
     )
@@ -524,6 +528,9 @@ class Connector(Settings, effect=Effect.RECONNECT):
 
     enabled: bool = attribute(True, held=None)
     """Whether it connects. What waits for it is kept."""
+
+    paused: bool = attribute(False, effect=Effect.IN_PLACE, held=None)
+    """Whether all its links are paused. It stays connected."""
 
     provider: Provider = group(Provider)
     """The foreign broker."""

@@ -116,6 +116,7 @@ class AmqpProvider(Provider):
         self._outward = {link.terms.name: link for link in outward}
         self._leaving = leaving
         self._senders: dict[str, Sender] = {}
+        self._receivers: dict[str, Receiver] = {}
         self._refused: dict[str, None] = {}
         # Subscriptions that the provider has been asked to end.
         self._forgetting: set[str] = set()
@@ -300,7 +301,21 @@ class AmqpProvider(Provider):
         if subscription and subscription not in self._kept.asked:
             self._kept.asked[subscription] = link.terms.qos
             self._kept.keep()
-        self.session.attach(Receiver(self.session, link, handle))
+        receiver = Receiver(self.session, link, handle)
+        self._receivers[link.terms.name] = receiver
+        self.session.attach(receiver)
+
+    @override
+    def inward_paused(self, link: InwardLink) -> None:
+        receiver = self._receivers.get(link.terms.name)
+        if receiver is not None:
+            receiver.pause()
+
+    @override
+    def outward_resumed(self, link: OutwardLink) -> None:
+        sender = self._senders.get(link.terms.name)
+        if sender is not None:
+            sender.wake()
 
     @override
     def offer(self, link: OutwardLink) -> None:

@@ -112,6 +112,7 @@ class Receiver(ProviderLink):
         "_data",
         "_incoming",
         "_kind",
+        "_late",
         "_most",
         "_name",
         "_number",
@@ -136,6 +137,8 @@ class Receiver(ProviderLink):
         self._incoming = Incoming(self)
         self._window = client.settings.window
         self._credit = 0
+        # Messages that may be on their way, though the credit for them was taken back.
+        self._late = 0
         self._count = 0
         # Deliveries that are not answered.
         self._open = 0
@@ -226,8 +229,19 @@ class Receiver(ProviderLink):
     def _grant(self) -> None:
         """Let the provider send more, where half of the window is free: what is not answered counts in it."""
         free = self._window - self._open - self._credit
-        if free * 2 >= self._window and not self.over:
+        if free * 2 >= self._window and not self.over and not self.link.status.paused:
             self._credit += free
+            self._tell()
+
+    def pause(self) -> None:
+        """Take the credit back from the provider, or give it again: the link was paused, or goes on."""
+        if not self.attached or self.over:
+            return
+        if not self.link.status.paused:
+            self._grant()
+        elif self._credit:
+            self._late = min(self._window, self._late + self._credit)
+            self._credit = 0
             self._tell()
 
     def _tell(self) -> None:
@@ -238,6 +252,9 @@ class Receiver(ProviderLink):
 
     def _used(self) -> None:
         self._count = (self._count + 1) & SERIAL
+        if self._credit == 0 and self._late:
+            self._late -= 1
+            return
         self._credit -= 1
         if self._credit < 0:
             raise ProtocolError(

@@ -190,7 +190,8 @@ class Sender(ProviderLink):
     def has_room(self) -> bool:
         """Whether the provider takes another message now."""
         session = self.session
-        return self.credit > 0 and session.window > 0 and not session.backlog
+        open_ = self.credit > 0 and not self.link.status.paused
+        return open_ and session.window > 0 and not session.backlog
 
     # -- messages --------------------------------------------------------------------------------
 

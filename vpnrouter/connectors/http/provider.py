@@ -209,6 +209,10 @@ class HttpProvider(Provider):
         requests = self._requests_of(link)
         return "" if requests is None else requests.take_direct(message, topic)
 
+    @override
+    def outward_resumed(self, link: OutwardLink) -> None:
+        self.pump()
+
     # -- requests --------------------------------------------------------------------------------
 
     def pump(self) -> None:

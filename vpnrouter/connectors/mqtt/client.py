@@ -19,6 +19,7 @@ from vpnrouter.core.discard_reasons import (
     DUPLICATE,
     MSG_TOO_BIG,
     NOT_SUBSCRIBED,
+    PAUSED,
     TOPIC_PARSE_ERROR,
     TRANSMIT_CONGESTION,
 )
@@ -476,6 +477,8 @@ class MqttClient(Provider):
         elif qos:
             link.enter(message, incoming, incoming.token(packet_id, qos, digest))
             incoming.hold_back()
+        elif link.status.paused:
+            link.discards(message, PAUSED)
         else:
             link.enter_direct(message, self.connection)
 
