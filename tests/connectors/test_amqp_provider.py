@@ -459,6 +459,8 @@ def test_a_selector_is_the_providers_to_evaluate(amqp_connected: Any) -> None:
     (asked,) = there.attached.values()
     ((name, chosen),) = asked.source.filter.items()
     assert (name, chosen.value) == ("jms-selector", "x > 1")
+    # A number would have to be an ulong: Artemis knows no other.
+    assert chosen.descriptor == Symbol("apache.org:selector-filter:string")
     there.grant(asked, source=asked.source._replace(filter=None))
     assert there.state("in") == ("refused", "the provider knows no selectors")
 

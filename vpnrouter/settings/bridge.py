@@ -81,7 +81,9 @@ class TopicMapping(Settings):
 class BasicRemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
     """Client username and password for the remote message VPN."""
 
-    client_username: str | None = attribute(None, text=names.CLIENT_USERNAME, examples=("bridge",))
+    client_username: str | None = attribute(
+        None, text=names.CLIENT_USERNAME, examples=("bridge",), guards=True
+    )
     """Client username to log in with; its client profile must allow bridge connections."""
 
     mechanism: Mechanism = attribute("scram-sha-256", ours=True, guards=True)
@@ -182,7 +184,7 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     """Exclusive queue of the remote message VPN that guaranteed messages are taken from."""
 
     client_username: str | None = attribute(
-        None, text=names.CLIENT_USERNAME, effect=Effect.NEXT_LOGIN, held=None
+        None, text=names.CLIENT_USERNAME, effect=Effect.NEXT_LOGIN, held=None, guards=True
     )
     """Used here instead of remote_authentication's."""
 

@@ -184,6 +184,8 @@ def parse_url(text: str) -> ProviderUrl:
     if not parts.hostname or (base and not based) or parts.query or parts.fragment:
         form = f"{parts.scheme}://HOST[:PORT]{'[/BASE]' if based else ''}"
         raise ValueError(f"{text} is not of the form {form}")
+    if port == 0:
+        raise ValueError(f"{text} names port 0, on which nobody listens")
     if not _BASE.fullmatch(base) or "/../" in f"{base}/" or "/./" in f"{base}/":
         raise ValueError(f"{text} has a path that is none of a URL: percent-encode it")
     host = unquote(parts.hostname)
@@ -300,7 +302,7 @@ class Provider(Settings, held=False):
     the first url is the name; together with the router's name where it is an address of the machine
     itself."""
 
-    username: str | None = attribute(None, text=names.CLIENT_USERNAME, held="username")
+    username: str | None = attribute(None, text=names.CLIENT_USERNAME, held="username", guards=True)
     """Username to log in with."""
 
     password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES), sent=True)
@@ -353,7 +355,7 @@ class Provider(Settings, held=False):
     (docs/connectors.md); other is one that understands the capabilities `queue` and `topic` of JMS."""
 
     virtual_host: str | None = attribute(
-        None, text=Text(1, limits.PATH_LENGTH), held="virtual_host"
+        None, text=names.VIRTUAL_HOST, held="virtual_host", guards=True
     )
     """Of AMQP: the name under which the provider is asked for, such as vhost:NAME of RabbitMQ; the host of the url
     without it."""

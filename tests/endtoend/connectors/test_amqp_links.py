@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from vpnrouter.testing.modules import load_module
 
@@ -175,6 +177,47 @@ def test_there_and_back(
     for vpn in ("blue", "green"):
         for row in here.api().connectors(vpn)[0]["links"]:
             assert providers.balances(row)
+
+
+SELECTED: Final = [
+    pytest.param("ourselves", "queue://", True),
+    pytest.param("artemis", "queue://", True, marks=PEERS),
+    pytest.param("artemis", "topic://", True, marks=PEERS),
+    pytest.param("rabbitmq", "queue://", False, marks=PEERS),
+]
+"""Provider, kind of address, and whether the provider knows selectors."""
+
+
+@pytest.mark.parametrize(("name", "kind", "knows"), SELECTED)
+def test_a_selector(
+    start: Any, paho: Any, provide: Any, patiently: Any, name: str, kind: str, knows: bool
+) -> None:
+    """The provider selects, or the link says that it cannot."""
+    broker = provide(name, "amqp")
+    address = f"{kind}{QUEUE}"
+    subscription = {"subscription": "high"} if kind == "topic://" else {}
+    out = {"source": {"queue": "work"}, "target": {"address": address}}
+    source = {"address": address, "selector": "severity in ('4', '5', '6')", **subscription}
+    back = {"source": source, "target": {"queue": "near"}}
+    here = start(document(f"amqp://127.0.0.1:{broker.port}", out, back), "here")
+
+    def link() -> dict[str, Any]:
+        return dict(here.api().connectors("green")[0]["links"][0])
+
+    if not knows:
+        patiently(lambda: link()["state"] == "refused", "the link is refused")
+        assert link()["stateReason"] == "the provider knows no selectors"
+        return
+    patiently(lambda: link()["state"] == "up", "the link is up")
+    publisher = paho(here.port("mqtt"), "p")
+    for severity in "142536":
+        told = Properties(PacketTypes.PUBLISH)
+        told.UserProperty = ("severity", severity)
+        said = publisher.client.publish("out/1", severity, qos=1, properties=told)
+        said.wait_for_publish(20)
+    reader = paho(here.port("mqtt", 1), "reader")
+    reader.subscribe("$queue/near", 1)
+    assert [reader.next()[1] for _ in range(3)] == [b"4", b"5", b"6"]
 
 
 def test_a_durable_subscription_goes_with_its_connector(

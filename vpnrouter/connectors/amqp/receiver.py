@@ -45,9 +45,8 @@ if TYPE_CHECKING:
 KEPT_FOR_EVER: Final = 2
 """Durability of a subscription whose messages wait for the connector (3.5.5)."""
 
-SELECTOR: Final = "apache.org:selector-filter:string"
-_SELECTOR_CODE: Final = 0x0000_468C_0000_0004
-"""The filter of the registered selectors, by name and by number."""
+_SELECTOR: Final = Symbol("apache.org:selector-filter:string")
+"""Descriptor of the registered filter for selectors: all brokers know its name, and not all its number."""
 
 OUTCOMES: Final = (
     "amqp:accepted:list",
@@ -174,7 +173,7 @@ class Receiver(ProviderLink):
             capabilities += SHARED
         chosen: dict[object, object] = {}
         if terms.selector_text:
-            chosen[Symbol("jms-selector")] = Described(_SELECTOR_CODE, terms.selector_text)
+            chosen[Symbol("jms-selector")] = Described(_SELECTOR, terms.selector_text)
         durable = subscription_name(terms, broker) != ""
         source = Source(
             broker.origin(self._kind, self._name, terms.subscription),
