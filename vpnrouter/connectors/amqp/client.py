@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Final, final
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.connectors.amqp.batches import Batches
 from vpnrouter.connectors.amqp.brokers import broker_named, broker_of, kind_and_name
 from vpnrouter.connectors.amqp.connection import AMQP_DUE, OPENED, AmqpProviderConnection
 from vpnrouter.connectors.amqp.known import KnownMessages
@@ -55,8 +56,10 @@ BEAT: Final = 1
 IDLE: Final = 2
 WATCH: Final = 3
 AGAIN: Final = 4
+BATCH: Final = 5
 """Kinds of timers: the login is late, a sign of life is due to the provider, or from it, a look is due whether messages
-are answered, refused links are to be asked for again."""
+are answered, refused links are to be asked for again. From the last one on, by the handle of a link: a batch that is
+not full has waited."""
 
 AGAIN_NS: Final = 10 * SECOND_NS
 """How soon a link that the provider has refused is asked for again."""
@@ -283,6 +286,8 @@ class AmqpProvider(Provider):
             return f"{broker.name} has no {kind}s to send to"
         if not terms.one_target and not self._relays:
             return "the provider takes no messages for an address of their own: name one address as the target"
+        if terms.transacted and not broker.transactions:
+            return f"{broker.name} has no transactions"
         if terms.qos == 2 and not broker.duplicate_id:
             return (
                 "the provider offers nothing by which it would know a message again, which"
@@ -311,6 +316,14 @@ class AmqpProvider(Provider):
         sender = Sender(self.session, link, handle)
         self._senders[link.terms.name] = sender
         self.session.attach(sender)
+        if not link.terms.transacted:
+            return
+        handle = self.session.next_handle()
+        if handle < 0:
+            sender.uncontrolled("the provider allows no more links")
+            return
+        sender.batches = Batches(sender, handle)
+        self.session.attach(sender.batches.control)
 
     def drop(self, link: ProviderLink, why: str) -> None:
         """Detach a link that the provider has attached in another way than was asked for."""
@@ -347,6 +360,19 @@ class AmqpProvider(Provider):
         if message.traced and link.tap is not None and not why:
             sent_out(self.vpn, link.tap, message, link.label, self.place)
         return why
+
+    def wait_for_batch(self, sender: Sender, wait_ns: int) -> None:
+        """Tell a link after so long that its batch has waited long enough."""
+        self._timers.arm(BATCH + sender.handle, wait_ns)
+
+    def waits_no_more(self, sender: Sender) -> None:
+        """Its batch does not wait any more."""
+        self._timers.cancel(BATCH + sender.handle)
+
+    @property
+    def proving(self) -> bool:
+        """Whether only so many messages may be on the way, since one is suspected of ending the connection."""
+        return self._most > 0
 
     def room(self) -> int:
         """Return how many more guaranteed messages may be on the way."""
@@ -389,8 +415,12 @@ class AmqpProvider(Provider):
             self._look_for_life(now_ns)
         elif kind == WATCH:
             self._look(now_ns)
-        else:
+        elif kind == AGAIN:
             self._ask_again()
+        else:
+            sender = self.session.sender(kind - BATCH)
+            if sender is not None and sender.batches is not None:
+                sender.batches.hurry()
 
     def _look_for_life(self, now_ns: int) -> None:
         """End a connection over which nothing comes for one and a half of the time that the provider was told."""
@@ -451,10 +481,11 @@ class AmqpProvider(Provider):
     def ended(self, why: str) -> None:
         # What was on the way goes back to its queues.
         self._timers.stop()
-        oldest = None
+        link, message_id = "", 0
         on_the_way = len(self.session.unsettled)
         if on_the_way and not self._by_us:
-            oldest = next(iter(self.session.unsettled.values()))
+            sender, number = next(iter(self.session.unsettled.values()))
+            link, message_id = sender.owed(number)
         told = self._unanswered or why.startswith(ENDED)
         self.session.end()
         self._owner.lost(
@@ -463,8 +494,8 @@ class AmqpProvider(Provider):
                 why,
                 joined=self._joined,
                 renews=self._renews,
-                link="" if oldest is None else oldest[0].link.terms.name,
-                message_id=0 if oldest is None else oldest[1],
+                link=link,
+                message_id=message_id,
                 blame=why if told else f"{ENDED}: {why}",
                 suspected=self._proving and on_the_way == ALONE,
             ),
