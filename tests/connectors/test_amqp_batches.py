@@ -88,8 +88,9 @@ class Broker:
             self._answer(text, transfer, answer)
             return text
         self.states.append(state)
-        self._open[state.txn_id].append(text)
         answer = self.answers.get(text, TransactionalState(state.txn_id, Accepted()))
+        if isinstance(answer, TransactionalState) and isinstance(answer.outcome, Accepted):
+            self._open[state.txn_id].append(text)
         self._answer(text, transfer, answer)
         return f"{text} in {state.txn_id.decode()}"
 
@@ -137,7 +138,7 @@ def provide(amqp_connected: Any, amqp_kit: Any) -> Any:
 
 def publish(broker: Broker, *texts: str) -> None:
     """Let a client of the router publish."""
-    client = broker.there.world.join(f"p-{texts[0]}")
+    client = broker.there.world.join(f"p-{texts[0][:8]}")
     for number, text in enumerate(texts, 1):
         client.pub("out/a", text.encode(), 1, number)
         client.got()
@@ -174,11 +175,14 @@ def test_how_long_a_batch_waits(provide: Any, wait: int) -> None:
     later = broker.said()
     world.advance(3600 if wait < 0 else 1)
     later += broker.said()
-    assert later == {
-        -1: ["3 in t1"],
-        0: ["declare", "3 in t2", "commit t2"],
-        500: ["3 in t1", "commit t1"],
-    }[wait]
+    assert (
+        later
+        == {
+            -1: ["3 in t1"],
+            0: ["declare", "3 in t2", "commit t2"],
+            500: ["3 in t1", "commit t1"],
+        }[wait]
+    )
 
 
 def test_one_is_filled_while_another_is_committed(provide: Any) -> None:
@@ -194,7 +198,9 @@ def test_one_is_filled_while_another_is_committed(provide: Any) -> None:
     assert len(broker.there.held("work")) == 3
 
 
-NO_COORDINATOR = "the coordinator of transactions: the provider refused it: amqp:not-implemented: no"
+NO_COORDINATOR = (
+    "the coordinator of transactions: the provider refused it: amqp:not-implemented: no"
+)
 
 
 @pytest.mark.parametrize("answer", ["refusal", "node", "detach"])
@@ -327,65 +333,60 @@ def test_a_commit_that_is_never_answered(provide: Any) -> None:
     assert there.held("work") == []
 
 
-@pytest.mark.parametrize("quality", ["duplicates-ok", "once-and-only-once"])
-@pytest.mark.parametrize("dies", ["connection", "router"])
-def test_a_connection_that_ends_in_the_middle(provide: Any, quality: str, dies: str) -> None:
-    """What may have been committed is sent again. Artemis knows it again where it comes alone."""
+AGAIN = ["1 in t3", "2 in t3", "3 in t3", "commit t3", "4 in t4"]
+
+
+@pytest.mark.parametrize(
+    ("quality", "dies", "again"),
+    [
+        ("duplicates-ok", "link", AGAIN),
+        ("duplicates-ok", "router", AGAIN),
+        ("once-and-only-once", "link", ["1", "2", "3", "4"]),
+        ("once-and-only-once", "router", ["1", "2", "3", "4"]),
+        # The message that had to be answered next is suspected.
+        ("duplicates-ok", "connection", ["1", "2", "3", "4"]),
+    ],
+)
+def test_what_may_have_been_committed(
+    provide: Any, quality: str, dies: str, again: list[str]
+) -> None:
+    """It is sent again. Artemis knows it again where it comes alone, and would not commit a transaction with it."""
     broker = provide(link(quality_of_service=quality), joins=False)
     broker.silent = {"commit"}
     broker.join(product=ARTEMIS)
     publish(broker, "1", "2", "3", "4")
     assert broker.said()[-1] == "4 in t2"
+    broker.silent.clear()
     there = broker.there
-    there.cut()
+    if dies == "link":
+        there.client.end("the connector is disabled")
+        there.world.settle()
+    else:
+        there.cut()
     if dies == "router":
         there.lose_router(there.world.restart())
-    broker.silent.clear()
     broker.join(product=ARTEMIS)
-    publish(broker, "5", "6")
-    if quality == "once-and-only-once":
-        again = ["declare", "1", "2", "3", "4", "5 in t3", "6 in t3"]
-    else:
-        again = ["declare", "1 in t3", "2 in t3", "3 in t3", "declare", "commit t3"]
-        again += ["4 in t4", "5 in t4", "6 in t4", "commit t4"]
-    said = broker.said()
-    assert [each for each in said if each != "declare"] == [
-        each for each in again if each != "declare"
-    ]
+    assert [each for each in broker.said() if each != "declare"] == again
 
 
-@pytest.mark.parametrize("told", ["message", "commit", "both"])
-def test_one_bad_message_does_not_block_the_others(provide: Any, told: str) -> None:
+def test_one_bad_message_does_not_block_the_others(provide: Any) -> None:
     """The batch is rolled back, and each of its messages goes by itself: only that one is given up."""
-    broker = provide(link(reject_attempts=3, then="skip"))
-    if told != "message":
-        broker.answers["commit"] = ROLLED_BACK
-    if told != "commit":
-        broker.answers["bad"] = NOT_ALLOWED
+    broker = provide(link(reject_attempts=2, then="skip"))
+    broker.silent = {"commit"}
+    broker.answers["commit"] = ROLLED_BACK
     publish(broker, "1", "bad", "3")
-    said = broker.said() if told == "message" else []
-    if told != "message":
-        # The coordinator is well again behind this one.
-        broker.silent = set()
-        said = []
-        while not said or not any(each.startswith(("commit", "roll back")) for each in said):
-            found = broker._transfers()
-            assert found
-            said += [broker._take(*each) for each in found]
-        broker.answers.pop("commit")
-        broker.answers["bad"] = NOT_ALLOWED
-        said += broker.said()
+    assert broker.said() == ["declare", "1 in t1", "bad in t1", "3 in t1", "commit t1"]
+    broker.silent.clear()
+    broker.answers = {"bad": NOT_ALLOWED}
+    broker.late(4, ROLLED_BACK)
+    assert broker.said() == ["declare", "1", "bad", "3", "bad"]
     assert broker.arrived == ["1", "3"]
-    assert said.count("bad") == (3 if told == "commit" else 2)
-    assert len(broker.there.told) == 1
-    assert "bad" not in broker.arrived
-    assert broker.there.held("work") == []
+    (told,) = broker.there.told
+    assert "amqp:not-allowed: no" in told
     publish(broker, "4", "5", "6")
-    words = broker.said()
-    assert [each for each in words if " in " in each] == [
-        f"{text} in {words[-1].split()[1]}" for text in "456"
-    ]
+    assert broker.said() == ["4 in t2", "5 in t2", "6 in t2", "commit t2"]
     assert broker.arrived == ["1", "3", "4", "5", "6"]
+    assert broker.there.held("work") == []
     assert broker.there.balanced()
 
 
@@ -393,6 +394,7 @@ def test_the_one_behind_a_batch_that_is_rolled_back(provide: Any) -> None:
     """It is rolled back as well, so that the order stays."""
     broker = provide(link(2))
     broker.silent = {"commit"}
+    broker.answers["commit"] = ROLLED_BACK
     publish(broker, *"1234")
     assert broker.said()[-1] == "4 in t2"
     broker.late(4, ROLLED_BACK)
@@ -475,7 +477,7 @@ def test_credit(provide: Any) -> None:
     there.send(Flow(0, 1_000, 0, 1_000, control, 0, 1))
     assert broker.said() == ["declare", "1 in t1", "2 in t1"]
     there.send(Flow(3, 1_000, 0, 1_000, control, 1, 10))
-    assert broker.said() == ["commit t1"]
+    assert broker.said() == ["declare", "commit t1"]
     assert there.held("work") == [b"3"]
 
 
@@ -523,14 +525,14 @@ def test_a_provider_that_ends_for_a_message_of_a_batch(provide: Any) -> None:
     publish(broker, "1", "poison", "3")
     for _ in range(8):
         for transfer, payload in broker._transfers():
-            word = broker._take(transfer, payload)
-            if word == "poison" or word.startswith("commit"):
+            if broker.kit.body_of(payload) == "poison" and transfer.handle == 0:
                 there.send(Close(Error("amqp:internal-error")))
                 break
+            broker._take(transfer, payload)
         if there.losses:
             there.losses.clear()
             broker.join()
     assert there.held("work") == []
     assert len(there.told) == 1
-    assert "poison" in there.told[0] or "id" in there.told[0]
+    assert broker.arrived[-2:] == ["1", "3"]
     assert there.balanced()

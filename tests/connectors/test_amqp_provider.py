@@ -93,8 +93,14 @@ def test_a_message_has_the_same_id_over_all_connections(
     if dies == "router":
         there.lose_router(there.world.restart())
     there.join(product=ARTEMIS)
-    again = there.transfers()
-    assert [amqp_kit.application_of(each)["_AMQ_DUPL_ID"] for _, each in again] == first
+    # The first one is suspected of having ended the connection: it is sent alone.
+    again = []
+    while found := there.transfers():
+        assert dies == "router" or len(found) == 1
+        for transfer, payload in found:
+            again.append(amqp_kit.application_of(payload)["_AMQ_DUPL_ID"])
+            there.answer(transfer)
+    assert again == first
 
 
 @pytest.mark.parametrize(

@@ -468,7 +468,12 @@ class LinkBatch(Settings, held=False):
     answered; 0 is as many as the provider takes, 10,000 at most."""
 
     max_time: int = attribute(
-        0, least=-1, most=3_600_000, held="batch_wait_ns", scale=MILLISECOND_NS
+        0,
+        least=-1,
+        most=3_600_000,
+        held="batch_wait_ns",
+        scale=MILLISECOND_NS,
+        held_least=-MILLISECOND_NS,
     )
     """With `transacted`: milliseconds that a transaction waits to be full from its first message on; 0 takes what is
     there, -1 waits until it is full."""

@@ -222,14 +222,15 @@ class AmqpProvider(Provider):
         self.connection.guaranteed = True
         self._timers.arm(IDLE, self.settings.keep_alive_s * SECOND_NS)
         self._watch()
+        wanted = self._subscriptions()
+        self._forget([name for name in kept.asked if name not in wanted])
+        self._owner.joined(self)
+        # Now it is known whether the end of the connection before counts against a message. Nothing was sent yet.
         for link in self._outward.values():
             link.sweep()
             if link.suspected:
                 self._proving = True
         self._most = ALONE if self._proving else 0
-        wanted = self._subscriptions()
-        self._forget([name for name in kept.asked if name not in wanted])
-        self._owner.joined(self)
 
     def closed(self, packet: Close) -> None:
         """The provider closes the connection."""
