@@ -256,7 +256,7 @@ def test_a_provider_that_is_not_even_asked(provide: Any, product: str) -> None:
     [
         (Accepted(), "its answer is none"),
         (Declared(b""), "its answer is none"),
-        (Declared(b"x" * 33), "its answer is none"),
+        (Declared(b"x" * 129), "its answer is none"),
         (NOT_ALLOWED, "the provider rejected it: amqp:not-allowed: no"),
         (Released(), "the provider released it"),
     ],

@@ -52,8 +52,8 @@ MOST_BYTES: Final = limits.AMQP_TRANSACTION_BYTES // 2
 OF_TRANSACTIONS: Final = "amqp:transaction:"
 """Begins conditions that say of a transaction, not of a message, that something is wrong."""
 
-TXN_ID_BYTES: Final = 32
-"""Bytes that an id of a transaction may have (4.5.2)."""
+TXN_ID_BYTES: Final = 128
+"""Bytes that an id of a transaction may have: by 4.5.2 it has 32 at most, and 36 at Artemis."""
 
 ANSWER_WORK: Final = 2
 """What it costs to settle a message of a batch, in parts of a turn (TurnContext.work)."""
