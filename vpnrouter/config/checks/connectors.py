@@ -217,7 +217,8 @@ def _check_outbound(
 ) -> None:
     named = connector.provider.broker
     exact = link.quality_of_service == "once-and-only-once"
-    if exact and named != "auto" and not broker_named(named).duplicate_id:
+    broker = None if named == "auto" else broker_named(named)
+    if exact and broker is not None and not (broker.duplicate_id or broker.knows_deliveries):
         problems.error(
             (*at, "quality_of_service"),
             f"{named} offers nothing by which it would know a message again; duplicates-ok works",

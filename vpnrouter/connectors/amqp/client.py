@@ -21,6 +21,7 @@ from vpnrouter.connectors.provider_timers import ProviderTimers
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.discard_reasons import CLIENT_NOT_CONNECTED
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.known_deliveries import KNOWS
 from vpnrouter.core.tracing import sent_out
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 from vpnrouter.wire.amqp.frames import AMQP_HEADER, EMPTY, MIN_MAX_FRAME
@@ -80,8 +81,9 @@ class AmqpProvider(Provider):
     """One connection of a connector, from its first header on.
 
     `host` is whom the address names. `leaving`: it only logs in to end the subscriptions `asked` of the session.
-    `broker` says what the provider is, once it has answered. `max_frame` bounds the frames that it takes. `store` names
-    the spool in the ids by which the provider knows messages again.
+    `broker` says what the provider is, once it has answered, and `knows_deliveries` whether it knows them again by
+    their tags. `max_frame` bounds the frames that it takes. `store` names the spool in the ids by which the provider
+    knows messages again.
     """
 
     def __init__(
@@ -110,8 +112,9 @@ class AmqpProvider(Provider):
         self.known = KnownMessages(session)
         self.broker: Broker = broker_named("other")
         self.max_frame = MIN_MAX_FRAME
+        self.knows_deliveries = False
         spool = session.spool
-        self.store = "" if spool is None else spool.ledger.store_id.hex()
+        self.store = b"" if spool is None else spool.ledger.store_id
         self._owner = owner
         self._kept = session
         self._host = host
@@ -174,7 +177,7 @@ class AmqpProvider(Provider):
                 limits.AMQP_FRAME_BYTES,
                 0,
                 idle_ms,
-                desired_capabilities=[Symbol(RELAY), Symbol("SHARED-SUBS")],
+                desired_capabilities=[Symbol(RELAY), Symbol("SHARED-SUBS"), Symbol(KNOWS)],
                 properties=properties,
             )
         )
@@ -196,6 +199,7 @@ class AmqpProvider(Provider):
             else broker_named(named)
         )
         offered = [str(name) for name in packet.offered_capabilities or []]
+        self.knows_deliveries = KNOWS in offered
         self._relays = self.broker.relays and (RELAY in offered or self.broker.name != "other")
         self.max_frame = min(max(packet.max_frame_size, MIN_MAX_FRAME), limits.AMQP_FRAME_BYTES)
         if packet.idle_time_out:
@@ -289,7 +293,7 @@ class AmqpProvider(Provider):
             return "the provider takes no messages for an address of their own: name one address as the target"
         if terms.transacted and not broker.transactions:
             return f"{broker.name} has no transactions"
-        if terms.qos == 2 and not broker.duplicate_id:
+        if terms.qos == 2 and not broker.duplicate_id and not self.knows_deliveries:
             return (
                 "the provider offers nothing by which it would know a message again, which"
                 " once-and-only-once needs; duplicates-ok works"

@@ -22,6 +22,7 @@ from vpnrouter.core.discard_reasons import (
     PARSE_ERROR,
     TRANSMIT_CONGESTION,
 )
+from vpnrouter.core.known_deliveries import KNOWS
 from vpnrouter.core.tracing import leaving
 from vpnrouter.errors import ProtocolError
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
@@ -45,7 +46,7 @@ class Sender(OutgoingLink):
     """One link to the provider, for `link`, to one address or to that of each message.
 
     `most` is how many bytes of one message the provider takes, 0 for no bound. `batches` are its transactions, None for
-    a link without.
+    a link without. `known` is how many deliveries the provider knows again by their tags, 0 where that is not needed.
     """
 
     __slots__ = (
@@ -56,6 +57,7 @@ class Sender(OutgoingLink):
         "_waiting",
         "batches",
         "flow_out",
+        "known",
         "link",
         "most",
     )
@@ -66,6 +68,7 @@ class Sender(OutgoingLink):
         self.flow_out: AmqpOutwardFlow | None = None
         self.batches: Batches | None = None
         self.most = 0
+        self.known = 0
         # Messages waited for credit when it was last looked; the link is held for that.
         self._starves = False
         self._held = False
@@ -83,6 +86,7 @@ class Sender(OutgoingLink):
         if broker.capable and self._kind and terms.one_target:
             capabilities.append(Symbol(self._kind))
         address = broker.target(self._kind, self._name) if terms.one_target else None
+        known: list[object] | None = [Symbol(KNOWS)] if self._to_be_known else None
         return Attach(
             self.name,
             self.handle,
@@ -92,13 +96,27 @@ class Sender(OutgoingLink):
             Source(self.link.label),
             Target(address, capabilities=capabilities or None),
             initial_delivery_count=0,
+            desired_capabilities=known,
         )
+
+    @property
+    def _to_be_known(self) -> bool:
+        """Whether the provider is to know deliveries again by their tags: it has no other way."""
+        return self.link.terms.qos == 2 and not self.session.client.broker.duplicate_id
 
     @override
     def granted(self, packet: Attach) -> None:
         if self.over:
             return
         self.most = packet.max_message_size
+        if self._to_be_known:
+            count = (packet.properties or {}).get(Symbol(KNOWS))
+            if not isinstance(count, int) or count <= 0:
+                self.session.client.drop(
+                    self, "the provider has no room to know its messages again"
+                )
+                return
+            self.known = count
         batches = self.batches
         if batches is None or batches.control.granted_to_us:
             self.link.opened()
@@ -219,7 +237,7 @@ class Sender(OutgoingLink):
         number = session.take_id()
         handle = handle_bytes(self.handle)
         most = client.max_frame
-        sent = cut_transfer(0, handle, number, not tag, header, content, most, tag, state)
+        sent = cut_transfer(0, handle, number, not tag, header, content, most, tag=tag, state=state)
         if tag:
             session.unsettled[number] = (self, owner)
         self.use_credit()
@@ -308,15 +326,21 @@ class Sender(OutgoingLink):
 class AmqpOutwardFlow(OutwardFlow):
     """The flow of one link, over one connection to a provider of AMQP."""
 
-    __slots__ = ("_sender",)
+    __slots__ = ("_accepted", "_asks", "_sender", "_synced")
 
     def __init__(self, sender: Sender, link: OutwardLink, endpoint: Endpoint) -> None:
         terms = link.terms
         window = limits.CLIENT_WINDOW
         if terms.batch_size and not terms.transacted:
             window = min(window, terms.batch_size)
+        if sender.known:
+            window = min(window, sender.known)
         super().__init__(link, endpoint, sender.session.client.connection, window)
         self._sender = sender
+        # Messages that the provider has accepted, and of these, those of which that is synced here.
+        self._accepted = 0
+        self._synced = 0
+        self._asks = False
         sender.flow_out = self
 
     @override
@@ -326,10 +350,33 @@ class AmqpOutwardFlow(OutwardFlow):
             return 0
         client = sender.session.client
         room = min(sender.credit, sender.session.window, client.room())
+        if sender.known:
+            # What is not synced here would be sent again after a crash: the provider has to know it then.
+            room = min(room, sender.known - len(self.unacked) - (self._accepted - self._synced))
         batches = sender.batches
         if batches is None or client.proving:
             return room
         return min(room, batches.room(self))
+
+    @override
+    def settles(self, message_id: int) -> Message | None:
+        message = super().settles(message_id)
+        if message is not None and self._sender.known:
+            self._accepted += 1
+            if not self._asks:
+                self._asks = True
+                self.endpoint.spool.when_synced(self, self._accepted)
+        return message
+
+    @override
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        self._asks = False
+        self._synced = token
+        if self._accepted > token:
+            self._asks = True
+            self.endpoint.spool.when_synced(self, self._accepted)
+        if not self.closed:
+            self.endpoint.wake()
 
     @override
     def look_again(self) -> None:
@@ -352,16 +399,19 @@ class AmqpOutwardFlow(OutwardFlow):
         link = self.link
         client = sender.session.client
         try:
-            known = f"{client.store}-{self.endpoint.number}-{message_id}"
+            known = f"{client.store.hex()}-{self.endpoint.number}-{message_id}"
             endpoint = self.endpoint.name
             content = sender.content(message, topic, endpoint, self.client_name, known)
-            if link.terms.qos == 2:
-                name = client.broker.duplicate_id
+            name = client.broker.duplicate_id
+            if name and link.terms.qos == 2:
                 content = with_application_properties(content, {name: known})
         except ProtocolError as problem:
             link.give_up(self, message_id, f"it is damaged: {problem}")
             return
         tag = message_id.to_bytes(_ID_BYTES, "big") if link.terms.qos else b""
+        if sender.known:
+            # As long as the store lasts, no other message of the link has it.
+            tag = client.store + self.endpoint.number.to_bytes(4, "big") + tag
         batches = sender.batches
         alone = batches is None or client.proving
         state = b"" if batches is None or alone else batches.state_for(self, message_id)
