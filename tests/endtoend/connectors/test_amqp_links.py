@@ -92,6 +92,8 @@ CELLS: Final = [
     pytest.param("ourselves", "queue://", "duplicates-ok", False),
     pytest.param("ourselves over amqpws", "queue://", "duplicates-ok", False),
     pytest.param("ourselves", "queue://", "duplicates-ok, transacted", False),
+    pytest.param("ourselves", "queue://", "once-and-only-once", True),
+    pytest.param("ourselves", "queue://", "once-and-only-once, transacted", True),
     pytest.param("artemis", "queue://", "duplicates-ok, transacted", False, marks=PEERS),
     pytest.param("artemis", "queue://", "once-and-only-once, transacted", True, marks=PEERS),
     pytest.param("artemis", "queue://", "at-most-once", False, marks=PEERS),

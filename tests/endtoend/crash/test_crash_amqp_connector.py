@@ -60,10 +60,9 @@ def connected(place: Callable[..., Any], network: Any) -> tuple[Any, Any]:
     red = {**open_, "queues": {"arrived": arrived, "barrier": barrier}}
 
     def listeners(msg_vpn: str, *protocols: str) -> list[dict[str, str]]:
-        made = [{"protocol": "http", "bind": "127.0.0.1:0"}]
-        for protocol in protocols:
-            made.append({"protocol": protocol, "bind": "127.0.0.1:0", "msg_vpn": msg_vpn})
-        return made
+        bind = "127.0.0.1:0"
+        of_clients = [{"protocol": each, "bind": bind, "msg_vpn": msg_vpn} for each in protocols]
+        return [{"protocol": "http", "bind": bind}, *of_clients]
 
     here = place("here", {"listeners": listeners("blue", "mqtt"), "msg_vpns": {"blue": blue}})
     red_listeners = listeners("red", "mqtt", "amqp")
