@@ -1,10 +1,10 @@
 """Compares a connector to Artemis with clients of it, in one run: `python -m bench.amqp_connectors`.
 
 `in`: a queue of Artemis holds persistent messages of 256 bytes; a client of it takes all, and a connector of our
-router takes all into a queue of its own, synced. `out`: a client sends as many, with 500 unsettled, and a connector sends as
-many out of a queue. `batches`: a connector sends out of a queue in transactions of 100 messages, and one at a time, each
-when the one before is answered (`batch: {max_size: 1}` without transactions), a tenth as many. Who comes first changes
-from round to round. Artemis has one core, all else shares the other. Sizes vary with `--varied`.
+router takes all into a queue of its own, synced. `out`: a client sends as many, with 500 unsettled, and a connector
+sends as many out of a queue. `batches`: a connector sends out of a queue in transactions of 100 messages, and one at a
+time, each when the one before is answered (`batch: {max_size: 1}` without transactions), a tenth as many. Who comes
+first changes from round to round. Artemis has one core, all else shares the other. Sizes vary with `--varied`.
 """
 
 from __future__ import annotations
