@@ -79,7 +79,7 @@ def begin(traffic: Any, here: Any, there: Any) -> None:
     # Each link keeps the order of its own messages.
     for topic in ("out/x", "work/x", "many/x"):
         for qos in (0, 1, 2):
-            traffic.produce(here, f"p-{topic}-{qos}", {topic: ("arrived",)}, qos=qos, burst=4)
+            traffic.produce(here, f"p-{topic}-{qos}", {topic: ("arrived",)}, qos=qos, burst=2)
 
 
 def end(traffic: Any, here: Any, there: Any, patiently: Any) -> None:
@@ -97,9 +97,10 @@ def end(traffic: Any, here: Any, there: Any, patiently: Any) -> None:
             known = sum(link[f"{name}MsgCount"] for name in OUTCOMES)
             assert link["msgCount"] == known, link
         waits = sum(here.router.queue("blue", name)["msgCount"] for name in ("work", "many"))
+        waits += there.router.queue("red", "arrived")["msgCount"]
         return bool(row["state"] == "up" and not waits + row["waitingMsgCount"])
 
-    patiently(still, "nothing waits for the connector")
+    patiently(still, "nothing waits for the connector, or behind it")
     traffic.quiet()
     traffic.judge(waiting={})
     assert len(traffic.history.events) > 500

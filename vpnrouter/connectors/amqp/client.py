@@ -114,7 +114,8 @@ class AmqpProvider(Provider):
         self.max_frame = MIN_MAX_FRAME
         self.knows_deliveries = False
         spool = session.spool
-        self.store = b"" if spool is None else spool.ledger.store_id
+        self.store_id = b"" if spool is None else spool.ledger.store_id
+        self.store = self.store_id.hex()
         self._owner = owner
         self._kept = session
         self._host = host

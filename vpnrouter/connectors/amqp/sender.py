@@ -399,7 +399,7 @@ class AmqpOutwardFlow(OutwardFlow):
         link = self.link
         client = sender.session.client
         try:
-            known = f"{client.store.hex()}-{self.endpoint.number}-{message_id}"
+            known = f"{client.store}-{self.endpoint.number}-{message_id}"
             endpoint = self.endpoint.name
             content = sender.content(message, topic, endpoint, self.client_name, known)
             name = client.broker.duplicate_id
@@ -411,7 +411,7 @@ class AmqpOutwardFlow(OutwardFlow):
         tag = message_id.to_bytes(_ID_BYTES, "big") if link.terms.qos else b""
         if sender.known:
             # As long as the store lasts, no other message of the link has it.
-            tag = client.store + self.endpoint.number.to_bytes(4, "big") + tag
+            tag = client.store_id + self.endpoint.number.to_bytes(4, "big") + tag
         batches = sender.batches
         alone = batches is None or client.proving
         state = b"" if batches is None or alone else batches.state_for(self, message_id)
