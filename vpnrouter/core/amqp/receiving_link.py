@@ -122,6 +122,7 @@ class ReceivingLink(Link):
         "_tag_bytes",
         "_tags",
         "_to_queue",
+        "_uses_known",
         "controls",
         "count",
         "credit",
@@ -163,6 +164,7 @@ class ReceivingLink(Link):
         # What the message VPN knows the link by: another connection may attach it again.
         self._key: LinkKey = (client.username, client.container, name)
         self.known: KnownDeliveries | None = None
+        self._uses_known = False
         # The tags of deliveries that are to be known, and are in no unit yet.
         self._marks: dict[int, bytes] = {}
         # Tags that the client still knows, while it attaches the link again.
@@ -186,6 +188,7 @@ class ReceivingLink(Link):
         client = self.client
         if client.spool is not None and self.unsettled is None and self._end_to_end is None:
             self.known = client.vpn.known_links.attach(client.spool, self._key)
+            self._uses_known = self.known is not None
 
     def take_mark(self, number: int) -> bytes:
         """Return the tag by which a delivery is to be known, b"" for none: it is about to be taken, or refused."""
@@ -596,7 +599,9 @@ class ReceivingLink(Link):
             vpn = self.client.vpn
             self.unsettled.keep(vpn.context.now_ns, self.lasts_s)
             vpn.links_away.keep(self._key, self.unsettled)
-        if self.known is not None:
+        if self.known is not None and self._uses_known:
+            # A transaction that outlasts the link goes on to note what it commits.
+            self._uses_known = False
             self.client.vpn.known_links.detach(self.known)
         if self._to_queue is not None:
             self._to_queue.forget()
