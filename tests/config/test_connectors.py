@@ -23,6 +23,7 @@ MANY = ", ".join(f"H{number}: x" for number in range(65))
 JMS = '{url: "amqp://h"}'
 HOOK = '{url: "http://h"}'
 LINK = '{source: {address: "a/#"}}'
+AWAY = "source: {queue: q}, target: {address: a}"
 
 
 def text(provider: str = GOOD, link: str = LINK) -> str:
@@ -47,6 +48,24 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
             '{url: "amqp://h", broker: rabbitmq}',
             "{source: {queue: q}, target: {address: a}, quality_of_service: once-and-only-once}",
             "rabbitmq offers nothing by which it would know a message again",
+        ),
+        (GOOD, "{source: {queue: q}, transacted: true}", "transacted: is for a provider of AMQP"),
+        (GOOD, "{source: {queue: q}, batch: {max_size: 5}}", "max_size: is for a provider of AMQP"),
+        (HOOK, "{source: {queue: q}, transacted: true}", "transacted: is for a provider of AMQP"),
+        (JMS, "{source: {address: a}, transacted: true}", "is accepted when it is in the synced"),
+        (JMS, "{source: {address: a}, batch: {max_size: 5}}", "for a link that takes messages out"),
+        (
+            JMS,
+            f"{{{AWAY}, transacted: true, quality_of_service: at-most-once}}",
+            "that the provider answers",
+        ),
+        (JMS, f"{{{AWAY}, batch: {{max_time: 5}}}}", "is for a link with transacted: true"),
+        (JMS, f"{{{AWAY}, batch: {{max_size: 10001}}}}", "batch.max_size"),
+        (JMS, f"{{{AWAY}, batch: {{max_time: -2}}}}", "batch.max_time"),
+        (
+            '{url: "amqp://h", broker: rabbitmq}',
+            f"{{{AWAY}, transacted: true}}",
+            "rabbitmq has no trans",
         ),
         ('{url: "amqp://h", broker: activemq}', LINK, "provider.broker"),
         ('{url: "amqp://h", window: 0}', LINK, "provider.window"),

@@ -38,7 +38,9 @@ class LinkSettings:
     not come in. `request` is how it sends to an HTTP server, None for other providers.
 
     Of AMQP: `target` is the address at the provider as written, `one_target`: all messages go there. A link inward has
-    the `subscription` of this name, `shared` with others, and has the provider select by `selector_text`.
+    the `subscription` of this name, `shared` with others, and has the provider select by `selector_text`. One outward
+    is `transacted`: it sends batches of `batch_size` messages (0: as many as usual), each in a transaction; one that is
+    not full waits for `batch_wait_ns`, for ever below 0. Without transactions no more than so many are under way.
     """
 
     name: str
@@ -63,6 +65,9 @@ class LinkSettings:
     subscription: str = ""
     shared: bool = False
     selector_text: str = ""
+    transacted: bool = False
+    batch_size: int = 0
+    batch_wait_ns: int = 0
     request: RequestSettings | None = None
 
     @property

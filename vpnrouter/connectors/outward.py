@@ -252,6 +252,11 @@ class OutwardLink:
         if flow.endpoint.settle(flow, message_id, ACCEPTED):
             self.counters.delivered += 1
 
+    def released(self, flow: OutwardFlow, message_id: int) -> None:
+        """The provider has not got a message after all, through no fault of it: it is in its queue again."""
+        if flow.endpoint.settle(flow, message_id, RELEASED):
+            self.counters.returned += 1
+
     def refused(self, flow: OutwardFlow, message_id: int, why: str) -> None:
         """The provider does not take a message, for `why`."""
         self.counters.refused += 1

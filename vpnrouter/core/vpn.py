@@ -33,6 +33,7 @@ from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.core.forward import RouteTable
 from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings, default_session_settings
 from vpnrouter.core.guaranteed.refusals import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
+from vpnrouter.core.known_deliveries import KnownLinks
 from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import Route, ShareGroup, build, point_to_point
@@ -222,6 +223,7 @@ class MessageVpn:
         "endpoints_of",
         "groups",
         "ingress_flows",
+        "known_links",
         "lasting",
         "leaving",
         "limits",
@@ -293,6 +295,7 @@ class MessageVpn:
         # Of what AMQP clients make.
         self.queue_terms = EndpointSettings()
         self.links_away = LinksAway()
+        self.known_links = KnownLinks(name)
         # What its clients and links hold.
         self.memory = MemoryAccount(name, self.limits.max_memory_bytes, context.memory)
         # Sessions that outlive their connection, and bytes of wills, by client username.

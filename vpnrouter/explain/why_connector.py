@@ -46,6 +46,8 @@ def link_rules(connector: MemoryConnector, terms: LinkSettings) -> list[Rule]:
             rule(loaded, (*path, "source", "selector"), f"selector: {link.source.selector}")
         )
     rules.append(attribute(loaded, (*path, "quality_of_service")))
+    if link.transacted:
+        rules.append(attribute(loaded, (*path, "transacted")))
     target = link.target
     if terms.queue_target:
         rules.append(rule(loaded, (*path, "target", "queue"), f"target queue: {target.queue}"))

@@ -22,7 +22,7 @@ from vpnrouter.settings.schema import (
     group,
     numbered,
 )
-from vpnrouter.units import SECOND_NS
+from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 
 QualityOfService = Literal["at-most-once", "duplicates-ok", "once-and-only-once"]
 Retained = Literal["keep", "clear"]
@@ -463,6 +463,25 @@ class LinkRequest(Settings, held=False):
             raise ValueError(f"headers has at most {limits.HTTP_HEADERS}")
 
 
+class LinkBatch(Settings, held=False):
+    """How many messages a link sends together."""
+
+    max_size: int = attribute(0, least=0, most=10_000, held="batch_size")
+    """With `transacted` the messages of one transaction; 0 is 100. Without it, messages that may be under way and not
+    answered; 0 is as many as the provider takes, 10,000 at most."""
+
+    max_time: int = attribute(
+        0,
+        least=-1,
+        most=3_600_000,
+        held="batch_wait_ns",
+        scale=MILLISECOND_NS,
+        held_least=-MILLISECOND_NS,
+    )
+    """With `transacted`: milliseconds that a transaction waits to be full from its first message on; 0 takes what is
+    there, -1 waits until it is full."""
+
+
 class ConnectorLink(Settings, effect=Effect.RECONNECT):
     """A link of a connector: messages go from its source to its target, one way."""
 
@@ -503,6 +522,13 @@ class ConnectorLink(Settings, effect=Effect.RECONNECT):
 
     request: LinkRequest = group(LinkRequest)
     """How they are sent to an HTTP server."""
+
+    transacted: bool = attribute(False)
+    """Whether messages are sent in transactions of the provider, a batch in each. It has to be one of AMQP that has
+    transactions."""
+
+    batch: LinkBatch = group(LinkBatch)
+    """How many are sent together, to a provider of AMQP."""
 
     @property
     def inbound(self) -> bool:

@@ -93,6 +93,11 @@ CELLS: Final = [
     pytest.param("ourselves", "queue://", "at-most-once", False),
     pytest.param("ourselves", "queue://", "duplicates-ok", False),
     pytest.param("ourselves over amqpws", "queue://", "duplicates-ok", False),
+    pytest.param("ourselves", "queue://", "duplicates-ok, transacted", False),
+    pytest.param("ourselves", "queue://", "once-and-only-once", True),
+    pytest.param("ourselves", "queue://", "once-and-only-once, transacted", True),
+    pytest.param("artemis", "queue://", "duplicates-ok, transacted", False, marks=PEERS),
+    pytest.param("artemis", "queue://", "once-and-only-once, transacted", True, marks=PEERS),
     pytest.param("artemis", "queue://", "at-most-once", False, marks=PEERS),
     pytest.param("artemis", "queue://", "duplicates-ok", False, marks=PEERS),
     pytest.param("artemis", "queue://", "once-and-only-once", True, marks=PEERS),
@@ -102,7 +107,7 @@ CELLS: Final = [
     pytest.param("rabbitmq", "queue://", "at-most-once", False, marks=PEERS),
     pytest.param("rabbitmq", "queue://", "duplicates-ok", False, marks=PEERS),
 ]
-"""Provider and scheme, kind of address, quality of service, and whether nothing is doubled."""
+"""Provider and scheme, kind of address, quality of service (in transactions), and whether nothing is doubled."""
 
 
 @pytest.mark.parametrize(("name", "kind", "quality", "exact"), CELLS)
@@ -121,6 +126,7 @@ def test_there_and_back(
     """What was published, at whatever QoS, is at the other side, as often as the quality promises."""
     name, _, scheme = name.partition(" over ")
     scheme = scheme or "amqp"
+    quality, _, transacted = quality.partition(", ")
     broker = provide(name, scheme)
     link = network.link()
     link.target = ("127.0.0.1", broker.port)
@@ -128,6 +134,8 @@ def test_there_and_back(
     address = f"{kind}{QUEUE}"
     subscription = {"subscription": "all"} if kind == "topic://" else {}
     out = {"source": {"queue": "work"}, "target": {"address": address}, **terms}
+    if transacted:
+        out |= {"transacted": True, "batch": {"max_size": 7, "max_time": 50}}
     back = {"source": {"address": address, **subscription}, "target": {"queue": "near"}, **terms}
     text = document(f"{scheme}://{link.address}", out, back)
     here = start(text, "here")

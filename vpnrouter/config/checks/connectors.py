@@ -202,6 +202,7 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
         target = "topic" if link.inbound else "address"
         problems.error((*at, "target", target), f"{error}{clause_of(error)}")
     _check_request(problems, at, connector, link)
+    _check_batch(problems, at, connector, link)
     if link.source.selector is not None:
         # Imported late: most configurations hold no selector, and start-up time counts.
         from vpnrouter.selectors import parse_selector
@@ -217,13 +218,39 @@ def _check_outbound(
 ) -> None:
     named = connector.provider.broker
     exact = link.quality_of_service == "once-and-only-once"
-    if exact and named != "auto" and not broker_named(named).duplicate_id:
+    broker = None if named == "auto" else broker_named(named)
+    if exact and broker is not None and not (broker.duplicate_id or broker.knows_deliveries):
         problems.error(
             (*at, "quality_of_service"),
             f"{named} offers nothing by which it would know a message again; duplicates-ok works",
         )
     if link.target.address != AS_SOURCE and not kind_and_name(link.target.address)[1]:
         problems.error((*at, "target", "address"), "has no name")
+
+
+def _check_batch(
+    problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink
+) -> None:
+    """Check how a link sends messages together: to a provider of AMQP, which answers them."""
+    batch = link.batch
+    given = [name for name in ("max_size", "max_time") if getattr(batch, name)]
+    named = connector.provider.broker
+    why = ""
+    if link.inbound:
+        why = "is for a link that takes messages out; what comes in is accepted when it is in the synced spool"
+    elif urls_of(connector) and not speaks_amqp(connector):
+        why = "is for a provider of AMQP"
+    elif link.quality_of_service == "at-most-once":
+        why = "is for messages that the provider answers: duplicates-ok or once-and-only-once"
+    if why:
+        if link.transacted:
+            problems.error((*at, "transacted"), why)
+        for name in given:
+            problems.error((*at, "batch", name), why)
+    elif link.transacted and named != "auto" and not broker_named(named).transactions:
+        problems.error((*at, "transacted"), f"{named} has no transactions")
+    elif batch.max_time and not link.transacted:
+        problems.error((*at, "batch", "max_time"), "is for a link with transacted: true")
 
 
 def _check_inbound(problems: ProblemList, at: Path, link: ConnectorLink, *, amqp: bool) -> None:

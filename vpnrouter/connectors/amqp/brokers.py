@@ -31,7 +31,9 @@ class Broker(NamedTuple):
     the kind; `source` is the address of a topic to receive from. `quoted`: names are percent-encoded. `capable`:
     termini say by a capability what they are. `relays`: it takes messages over a link without an address, each to its
     own. `subscription` is the address of a durable subscription of a topic, "" where it is the name of the link.
-    `duplicate_id` is the application property by which it knows a message again, "" for none.
+    `duplicate_id` is the application property by which it knows a message again, "" for none; `knows_deliveries`: it
+    does by their tags, where it offers that. `transactions`: it is asked for them where a link wants some; others end
+    the connection for the question.
     """
 
     name: str
@@ -45,6 +47,8 @@ class Broker(NamedTuple):
     relays: bool = True
     subscription: str = ""
     duplicate_id: str = ""
+    knows_deliveries: bool = False
+    transactions: bool = True
 
     def target(self, kind: str, name: str) -> str:
         """Return the address to send to, "" where there is none of this kind."""
@@ -71,8 +75,25 @@ BROKERS: Final = (
         capable=True,
         duplicate_id=DUPLICATE_ID,
     ),
-    Broker("rabbitmq3", ("rabbitmq",), "3.", "/amq/queue/{}", "/topic/{}", "/topic/{}"),
-    Broker("rabbitmq", ("rabbitmq",), "", "/queues/{}", "/exchanges/amq.topic/{}", "", quoted=True),
+    Broker(
+        "rabbitmq3",
+        ("rabbitmq",),
+        "3.",
+        "/amq/queue/{}",
+        "/topic/{}",
+        "/topic/{}",
+        transactions=False,
+    ),
+    Broker(
+        "rabbitmq",
+        ("rabbitmq",),
+        "",
+        "/queues/{}",
+        "/exchanges/amq.topic/{}",
+        "",
+        quoted=True,
+        transactions=False,
+    ),
     Broker("ibm-mq", ("ibm mq", "mq light"), "", "{}", "{}", "{}", capable=True, relays=False),
     Broker(
         "service-bus",
@@ -84,7 +105,15 @@ BROKERS: Final = (
         relays=False,
         subscription="{}/Subscriptions/{}",
     ),
-    Broker("vpnrouter", ("vpnrouter",), "", "queue://{}", "topic://{}", "topic://{}"),
+    Broker(
+        "vpnrouter",
+        ("vpnrouter",),
+        "",
+        "queue://{}",
+        "topic://{}",
+        "topic://{}",
+        knows_deliveries=True,
+    ),
     Broker("other", (), "", "{}", "{}", "{}", capable=True),
 )
 """The rows, the first that fits counts. Versions before others of the same product stand first."""

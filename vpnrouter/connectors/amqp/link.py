@@ -8,6 +8,7 @@ from mypy_extensions import mypyc_attr
 from typing_extensions import override
 
 from vpnrouter.connectors.amqp.brokers import GLOBAL
+from vpnrouter.core.amqp.serials import HALF, SERIAL
 from vpnrouter.wire.amqp.performatives import Attach, Detach, Error, Flow, Target
 from vpnrouter.wire.amqp.types import Symbol
 
@@ -77,6 +78,16 @@ class ProviderLink:
     def wake(self) -> None:
         """The provider's window is open again."""
 
+    def settled(self, message_id: int, state: object, *, done: bool) -> bool:
+        """Take what the provider says of a delivery, which the session knows by `message_id`; `done`: it says nothing
+        more. False where it is no outcome.
+        """
+        raise AssertionError(message_id)
+
+    def owed(self, message_id: int) -> tuple[str, int]:
+        """Return the link, and the message of the spool, that such a delivery is for; "" and 0 for none."""
+        raise AssertionError(message_id)
+
     def refused(self, why: str) -> None:
         """The provider has not attached the link, or has detached it, for `why`."""
         raise AssertionError(why)
@@ -96,6 +107,53 @@ class ProviderLink:
             self.session.say(Detach(self.handle, packet.closed))
             verb = "detached" if self.there else "refused"
             self.refused(f"the provider {verb} it: {said(packet.error)}")
+
+
+@mypyc_attr(allow_interpreted_subclasses=True)
+class OutgoingLink(ProviderLink):
+    """A link over which the provider is sent messages. `credit` is how many more it takes (2.6.7)."""
+
+    __slots__ = ("_count", "credit")
+
+    def __init__(self, session: ClientSession, name: str, handle: int) -> None:
+        super().__init__(session, name, handle)
+        self.credit = 0
+        self._count = 0
+
+    @property
+    @override
+    def receives(self) -> bool:
+        return False
+
+    def take_credit(self, packet: Flow) -> None:
+        """Take the credit that the provider gives."""
+        if packet.link_credit is not None:
+            base = 0 if packet.delivery_count is None else packet.delivery_count
+            left = (base + packet.link_credit - self._count) & SERIAL
+            # What is on its way to the provider may be more than it takes now.
+            self.credit = 0 if left >= HALF else left
+
+    def use_credit(self) -> None:
+        """Count a message that is sent."""
+        self._count = (self._count + 1) & SERIAL
+        self.credit -= 1
+
+    def answer(self, packet: Flow) -> None:
+        """Say how far the link is, where the provider asks for that; a drain uses up what credit is left (2.6.7)."""
+        if packet.drain:
+            self._count = (self._count + self.credit) & SERIAL
+            self.credit = 0
+        if packet.drain or packet.echo:
+            state = self.session.flow()
+            self.session.say(
+                state._replace(
+                    handle=self.handle,
+                    delivery_count=self._count,
+                    link_credit=self.credit,
+                    available=0,
+                    drain=packet.drain,
+                )
+            )
 
 
 @final

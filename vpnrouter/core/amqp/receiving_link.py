@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.known_deliveries import KnownDeliveries
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
     from vpnrouter.wire.amqp.performatives import Attach
@@ -108,8 +109,9 @@ class ReceivingLink(Link):
     `controls`: its target is the coordinator of transactions. `credit` is how many messages more it may send, and
     `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered. `unsettled` has the
     deliveries that a client which settles second has not settled; None for others, who settle with our answer. It is
-    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are for bursts. `vague`: its target
-    does not say whether it is a topic.
+    kept for `lasts_s` seconds after the link, -1 for ever. `known` are deliveries that are not taken twice, None where
+    the client does not ask for that. `route` and `receivers` are for bursts. `vague`: its target does not say whether
+    it is a topic.
     """
 
     __slots__ = (
@@ -117,13 +119,16 @@ class ReceivingLink(Link):
         "_end_to_end",
         "_kept",
         "_key",
+        "_marks",
         "_tag_bytes",
         "_tags",
         "_to_queue",
+        "_uses_known",
         "controls",
         "count",
         "credit",
         "flows",
+        "known",
         "lasts_s",
         "most",
         "open",
@@ -159,6 +164,10 @@ class ReceivingLink(Link):
         self.lasts_s = 0
         # What the message VPN knows the link by: another connection may attach it again.
         self._key: LinkKey = (client.username, client.container, name)
+        self.known: KnownDeliveries | None = None
+        self._uses_known = False
+        # The tags of deliveries that are to be known, and are in no unit yet.
+        self._marks: dict[int, bytes] = {}
         # Tags that the client still knows, while it attaches the link again.
         self._kept: set[bytes] = set()
         # By id of the delivery, of those that are not settled.
@@ -174,6 +183,17 @@ class ReceivingLink(Link):
         # What `forward` knows of the route that it saw last.
         self.route: Route | None = None
         self.receivers: list[TopicSubscriber] | None = None
+
+    def know_again(self) -> None:
+        """Know deliveries again from now on, if there is a place for that. Others answer for messages of bridges."""
+        client = self.client
+        if client.spool is not None and self.unsettled is None and self._end_to_end is None:
+            self.known = client.vpn.known_links.attach(client.spool, self._key)
+            self._uses_known = self.known is not None
+
+    def take_mark(self, number: int) -> bytes:
+        """Return the tag by which a delivery is to be known, b"" for none: it is about to be taken, or refused."""
+        return self._marks.pop(number, b"") if self._marks else b""
 
     def compare(self, tag: bytes, walk: MapWalk) -> bytes:
         """Return the state of a delivery that came before, as it is written; b"" for one that nobody knows."""
@@ -264,6 +284,8 @@ class ReceivingLink(Link):
             payload = bytes(delivery.data + payload)
             self._drop_parts()
         self._used()
+        if self.known is not None and self._came_before(self.known, delivery):
+            return
         if self.unsettled is None or not self._resumed(self.unsettled, delivery):
             self._take(delivery.number, payload, delivery.settled, delivery.state)
             self.client.vpn.context.work += MEASURE.work()
@@ -310,6 +332,22 @@ class ReceivingLink(Link):
             unsettled.came(tag)
         return known
 
+    def _came_before(self, known: KnownDeliveries, delivery: Delivery) -> bool:
+        """Answer a delivery that was taken before, when that is synced; else note its tag."""
+        state, number = delivery.state, delivery.number
+        if delivery.settled:
+            return False
+        spool = self.client.spool
+        if delivery.tag not in known or spool is None:
+            self._marks[number] = delivery.tag
+            return False
+        if isinstance(state, TransactionalState):
+            self.session.connection.transactions.leave_out(self, number, state)
+        else:
+            self.open += 1
+            spool.when_synced(self, number)
+        return True
+
     def settled_by_client(self, number: int) -> None:
         """Forget a delivery, which the client has settled."""
         tag = self._tags.pop(number, None)
@@ -324,7 +362,7 @@ class ReceivingLink(Link):
     @property
     def plain(self) -> bool:
         """Return whether the next frame begins a message, and its tag need not be known."""
-        return self._delivery is None and self.unsettled is None
+        return self._delivery is None and self.unsettled is None and self.known is None
 
     def took(self, count: int) -> None:
         """Count messages as sent that were forwarded together, and ask for more where half of the credit is used."""
@@ -472,6 +510,10 @@ class ReceivingLink(Link):
             outcome = self._end_to_end.publish(publisher.vpn, message, token)
         else:
             outcome = spool.publish(publisher.vpn, message, self, token)
+            tag = self.take_mark(token)
+            if tag and self.known is not None and outcome != REJECTED:
+                # In one unit with the message.
+                self.known.remember(tag)
         self.counted(publisher, outcome)
         if spool.ledger.pending_bytes > limits.UNIT_BYTES or self.open > limits.RECEIVE_MAXIMUM:
             self.session.connection.paused = True
@@ -522,6 +564,7 @@ class ReceivingLink(Link):
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Tell the client what the spool did with the delivery `token`."""
         self.open -= 1
+        self.take_mark(token)
         connection = self.session.connection
         if outcome == UNMATCHED and not connection.closing and self._says_no_match():
             reason = refusals.NO_SUBSCRIPTION_MATCH
@@ -585,6 +628,10 @@ class ReceivingLink(Link):
             vpn = self.client.vpn
             self.unsettled.keep(vpn.context.now_ns, self.lasts_s)
             vpn.links_away.keep(self._key, self.unsettled)
+        if self.known is not None and self._uses_known:
+            # A transaction that outlasts the link goes on to note what it commits.
+            self._uses_known = False
+            self.client.vpn.known_links.detach(self.known)
         if self._to_queue is not None:
             self._to_queue.forget()
         if self.controls and not session.connection.closing:
