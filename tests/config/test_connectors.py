@@ -68,6 +68,23 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
             "rabbitmq has no trans",
         ),
         ('{url: "amqp://h", broker: activemq}', LINK, "provider.broker"),
+        (
+            '{url: "amqp://h", broker: rabbitmq}',
+            "{source: {address: 'topic://t'}}",
+            "source.address: rabbitmq gives out no messages of a topic: name a queue of it",
+        ),
+        (
+            '{url: "amqp://h", broker: rabbitmq}',
+            "{source: {address: 'queue://q', selector: x > 1}}",
+            "source.selector: rabbitmq knows no selectors",
+        ),
+        (
+            '{url: "amqp://h", broker: ibm-mq}',
+            "{source: {queue: q}, target: {address: 'queue://{1}'}}",
+            "target.address: ibm-mq takes no messages for an address of their own",
+        ),
+        ('{url: "amqp://h:0"}', LINK, "names port 0"),
+        ('{url: "amqp://h", virtual_host: "a\\tb"}', LINK, "must not contain control characters"),
         ('{url: "amqp://h", window: 0}', LINK, "provider.window"),
         ('{url: "amqp://h", failover_urls: ["mqtt://h"]}', LINK, "speak another protocol"),
         ('{url: "amqp://h", client_cert: {}}', LINK, "needs TLS to every address: amqps://"),

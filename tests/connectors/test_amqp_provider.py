@@ -260,6 +260,50 @@ def test_no_more_is_sent_than_the_provider_has_credit_for(amqp_connected: Any) -
     assert (flow.link_credit, flow.delivery_count, flow.drain) == (0, 8, True)
 
 
+@pytest.mark.parametrize("credit", [1 << 31, (1 << 32) - 1])
+def test_credit_without_an_end(amqp_connected: Any, credit: int) -> None:
+    """What a provider means that takes as much as comes: all numbers up to the largest one are credit (2.6.7)."""
+    there = amqp_connected(OUT)
+    there.world.queue("work", "out/#")
+    there.join(credit=credit)
+    publish(there, "out/a", "1", "2")
+    for _ in range(2):
+        for transfer, _ in there.transfers():
+            there.answer(transfer)
+        there.send(Flow(0, 5_000, 0, 5_000, there.attached["out"].handle + 100, 1, credit))
+        publish(there, "out/a", "3")
+        assert len(there.transfers()) == 1
+
+
+SECRET = "s3cr3t-w0rd"
+SAYS = Error(Symbol("amqp:a"), f"no {SECRET} here")
+ECHOES = {
+    "close": lambda there: there.send(Close(SAYS)),
+    "end": lambda there: there.send(End(SAYS)),
+    "condition": lambda there: there.send(Close(Error(Symbol(f"amqp:{SECRET}")))),
+    "detach": lambda there: there.send(Detach(there.attached["out"].handle + 100, True, SAYS)),
+    "rejected": lambda there: [
+        there.answer(transfer, Rejected(SAYS)) for transfer, _ in there.transfers()
+    ],
+}
+"""Ways in which a provider repeats the password."""
+
+
+@pytest.mark.parametrize("way", ECHOES)
+def test_a_password_that_the_provider_repeats(amqp_connected: Any, way: str) -> None:
+    """It is shown nowhere."""
+    links = {"out": {**OUT["out"], "reject_attempts": 1}}
+    there = amqp_connected(links, username="u", password=SECRET)
+    there.world.queue("work", "out/#")
+    there.join()
+    publish(there, "out/a", "1", "2")
+    ECHOES[way](there)
+    said = [each.why + each.blame for each in there.losses]
+    said += [there.state("out")[1], *there.told]
+    assert any("***" in each for each in said), said
+    assert not any(SECRET in each for each in said)
+
+
 def test_a_provider_that_gives_no_credit(amqp_connected: Any) -> None:
     """It is told of the link: the queue there is full, perhaps. It goes on by itself."""
     there = amqp_connected(OUT, answer_timeout=10)

@@ -111,33 +111,34 @@ def request_of(connector: Connector, link: ConnectorLink) -> RequestSettings | N
 
 def links_of(connector: Connector) -> list[LinkSettings]:
     """Return the settings of a connector's links, in the order of the configuration."""
-    no_local = needs_no_local(connector)
-    links: list[LinkSettings] = []
-    for name, link in connector.links.items():
-        source = link.source
-        selector = source.selector
-        amqp = speaks_amqp(connector)
-        remote = link.inbound and amqp
-        target = link.target.address
-        computed = LinkSettings(
-            name=name,
-            source=source.address or source.queue or source.topic or "",
-            filter=source_filter(connector, link),
-            inbound=link.inbound,
-            paused=connector.paused or link.paused,
-            from_queue=source.queue is not None,
-            rule=rule_of(connector, link),
-            selector=None if selector is None or remote else parse_selector(selector),
-            no_local=no_local,
-            target=target,
-            one_target=amqp and target != AS_SOURCE and CAPTURE not in target,
-            subscription=source.subscription or "",
-            shared=source.shared,
-            selector_text=(selector or "") if remote else "",
-            request=request_of(connector, link),
-        )
-        links.append(apply_settings(computed, connector, link))
-    return links
+    return [settings_of(connector, name, link) for name, link in connector.links.items()]
+
+
+def settings_of(connector: Connector, name: str, link: ConnectorLink) -> LinkSettings:
+    """Return the settings of a link. Raises TopicError and SelectorError."""
+    source = link.source
+    selector = source.selector
+    amqp = speaks_amqp(connector)
+    remote = link.inbound and amqp
+    target = link.target.address
+    computed = LinkSettings(
+        name=name,
+        source=source.address or source.queue or source.topic or "",
+        filter=source_filter(connector, link),
+        inbound=link.inbound,
+        paused=connector.paused or link.paused,
+        from_queue=source.queue is not None,
+        rule=rule_of(connector, link),
+        selector=None if selector is None or remote else parse_selector(selector),
+        no_local=needs_no_local(connector),
+        target=target,
+        one_target=amqp and target != AS_SOURCE and CAPTURE not in target,
+        subscription=source.subscription or "",
+        shared=source.shared,
+        selector_text=(selector or "") if remote else "",
+        request=request_of(connector, link),
+    )
+    return apply_settings(computed, connector, link)
 
 
 def needs_no_local(connector: Connector) -> bool:

@@ -214,7 +214,7 @@ def test_a_selector(
 
     if not knows:
         patiently(lambda: link()["state"] == "refused", "the link is refused")
-        assert link()["stateReason"] == "the provider knows no selectors"
+        assert link()["stateReason"] == "rabbitmq3 knows no selectors"
         return
     patiently(lambda: link()["state"] == "up", "the link is up")
     publisher = paho(here.port("mqtt"), "p")

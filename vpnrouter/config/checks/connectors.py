@@ -11,6 +11,7 @@ from vpnrouter.config.configured_connector import (
     path_of,
     place_of,
     rule_of,
+    settings_of,
     source_filter,
     speaks_amqp,
     speaks_http,
@@ -37,6 +38,7 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
     for name, connector in vpn.connectors.items():
         path = ("msg_vpns", msg_vpn, "connectors", name)
         _check_provider(problems, path, connector)
+        _check_broker(problems, path, connector)
         if not connector.links and problems.is_whole(path):
             problems.key_warning(path, "carries nothing: it has no links")
         for link_name, link in connector.links.items():
@@ -195,7 +197,7 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
     if filter_.share and not link.inbound:
         problems.error((*at, "source", key), "a connector has no share of its message VPN's topics")
     if amqp and not link.inbound:
-        _check_outbound(problems, at, connector, link)
+        _check_outbound(problems, at, link)
     try:
         rule_of(connector, link)
     except TopicError as error:
@@ -213,17 +215,22 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
             problems.error((*at, "source", "selector"), str(error))
 
 
-def _check_outbound(
-    problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink
-) -> None:
+def _check_broker(problems: ProblemList, path: Path, connector: Connector) -> None:
+    """Refuse links that a broker which is named can never carry."""
     named = connector.provider.broker
-    exact = link.quality_of_service == "once-and-only-once"
-    broker = None if named == "auto" else broker_named(named)
-    if exact and broker is not None and not (broker.duplicate_id or broker.knows_deliveries):
-        problems.error(
-            (*at, "quality_of_service"),
-            f"{named} offers nothing by which it would know a message again; duplicates-ok works",
-        )
+    if named == "auto" or not speaks_amqp(connector):
+        return
+    for name, link in connector.links.items():
+        try:
+            terms = settings_of(connector, name, link)
+        except (TopicError, SelectorError):
+            continue  # told where the link is checked
+        at, why = broker_named(named).obstacle(terms)
+        if why:
+            problems.error((*path, "links", name, *at), why)
+
+
+def _check_outbound(problems: ProblemList, at: Path, link: ConnectorLink) -> None:
     if link.target.address != AS_SOURCE and not kind_and_name(link.target.address)[1]:
         problems.error((*at, "target", "address"), "has no name")
 
@@ -234,7 +241,6 @@ def _check_batch(
     """Check how a link sends messages together: to a provider of AMQP, which answers them."""
     batch = link.batch
     given = [name for name in ("max_size", "max_time") if getattr(batch, name)]
-    named = connector.provider.broker
     why = ""
     if link.inbound:
         why = "is for a link that takes messages out; what comes in is accepted when it is in the synced spool"
@@ -247,8 +253,6 @@ def _check_batch(
             problems.error((*at, "transacted"), why)
         for name in given:
             problems.error((*at, "batch", name), why)
-    elif link.transacted and named != "auto" and not broker_named(named).transactions:
-        problems.error((*at, "transacted"), f"{named} has no transactions")
     elif batch.max_time and not link.transacted:
         problems.error((*at, "batch", "max_time"), "is for a link with transacted: true")
 

@@ -34,6 +34,7 @@ from vpnrouter.wire.amqp.types import Described, Symbol, Typed
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.amqp.sender import AmqpOutwardFlow, Sender
+    from vpnrouter.connectors.provider import Provider
 
 LOCAL: Final = "amqp:local-transactions"
 """What is asked of a coordinator (4.5.6)."""
@@ -285,7 +286,11 @@ class Batches:
         """A transaction has begun, or the provider begins none."""
         self._declares = False
         if not isinstance(state, Declared) or not 0 < len(state.txn_id) <= TXN_ID_BYTES:
-            told = why_not(state) if is_outcome(state) else "its answer is none"
+            told = (
+                why_not(state, self.sender.session.client)
+                if is_outcome(state)
+                else "its answer is none"
+            )
             self.control.drop()
             self.sender.uncontrolled(f"no transaction begins: {told}")
             return
@@ -300,7 +305,7 @@ class Batches:
             return
         # What is filled goes with it, so that the order stays.
         going = self._take_going()
-        self._give_back({**going, **self.abandon()}, why_not(state))
+        self._give_back({**going, **self.abandon()}, why_not(state, self.sender.session.client))
 
     def _committed(self) -> None:
         sender = self.sender
@@ -367,7 +372,7 @@ class Batches:
             return done
         if isinstance(known, Accepted):
             return True
-        why = why_not(known)
+        why = why_not(known, self.sender.session.client)
         if not _is_of_all(known):
             self._refused[message_id] = why
         if message_id in self._ids:
@@ -409,10 +414,10 @@ def _discharge(txn: bytes, *, fail: bool) -> bytes:
     return types.write(Described(Typed(types.ULONG, _DISCHARGE_CODE), [txn, fail]))
 
 
-def why_not(state: object) -> str:
+def why_not(state: object, provider: Provider) -> str:
     """Return why a provider has not taken a message, for people."""
     if isinstance(state, Rejected):
-        return f"the provider rejected it: {said(state.error)}"
+        return f"the provider rejected it: {said(state.error, provider)}"
     if isinstance(state, Modified):
         where = " here" if state.undeliverable_here else ""
         return f"the provider could not deliver it{where}"

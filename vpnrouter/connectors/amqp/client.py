@@ -8,7 +8,7 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.connectors.amqp.batches import Batches
-from vpnrouter.connectors.amqp.brokers import broker_named, broker_of, kind_and_name
+from vpnrouter.connectors.amqp.brokers import KNOWS_NONE, ONE_ADDRESS, broker_named, broker_of
 from vpnrouter.connectors.amqp.connection import AMQP_DUE, OPENED, AmqpProviderConnection
 from vpnrouter.connectors.amqp.known import KnownMessages
 from vpnrouter.connectors.amqp.link import Ending, said
@@ -103,7 +103,7 @@ class AmqpProvider(Provider):
     ) -> None:
         connection = AmqpProviderConnection(vpn.context, self, peer, home)
         super().__init__(
-            connection, vpn, session.client_name, PROTOCOL, settings.place, carries_path=True
+            connection, vpn, session.client_name, PROTOCOL, settings, carries_path=True
         )
         self.amqp_connection = connection
         self.settings = settings
@@ -241,7 +241,7 @@ class AmqpProvider(Provider):
     def closed(self, packet: Close) -> None:
         """The provider closes the connection."""
         self.amqp_connection.say(Close())
-        why = said(packet.error)
+        why = said(packet.error, self)
         if not self._joined:
             self._by_us = True
             self.amqp_connection.end(f"the provider refused the connection: {why}")
@@ -283,23 +283,13 @@ class AmqpProvider(Provider):
         if terms.qos and self.spool is None:
             return "guaranteed messages are disabled here"
         broker = self.broker
-        if terms.inbound:
-            kind, name = kind_and_name(terms.source)
-            if not broker.origin(kind, name, terms.subscription):
-                return f"{broker.name} gives out no messages of a {kind}: name a queue of it"
-            return ""
-        kind, name = kind_and_name(terms.target)
-        if terms.one_target and not broker.target(kind, name):
-            return f"{broker.name} has no {kind}s to send to"
+        _, why = broker.obstacle(terms)
+        if why or terms.inbound:
+            return why
         if not terms.one_target and not self._relays:
-            return "the provider takes no messages for an address of their own: name one address as the target"
-        if terms.transacted and not broker.transactions:
-            return f"{broker.name} has no transactions"
+            return f"{broker.name} {ONE_ADDRESS}"
         if terms.qos == 2 and not broker.duplicate_id and not self.knows_deliveries:
-            return (
-                "the provider offers nothing by which it would know a message again, which"
-                " once-and-only-once needs; duplicates-ok works"
-            )
+            return f"{broker.name} {KNOWS_NONE}"
         return ""
 
     @override

@@ -14,6 +14,7 @@ from vpnrouter.wire.amqp.types import Symbol
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.amqp.session import ClientSession
+    from vpnrouter.connectors.provider import Provider
 
 UNSETTLED: Final = 0
 SETTLED: Final = 1
@@ -26,18 +27,18 @@ MOST_TEXT: Final = 300
 """Characters of what a provider says of an error that are shown."""
 
 
-def said(problem: Error | None) -> str:
+def said(problem: Error | None, provider: Provider) -> str:
     """Return what a provider says of the end of a connection, session or link, for people."""
     if problem is None:
         return "it gives no reason"
-    text = str(problem.condition)
+    text = provider.scrubbed(str(problem.condition), MOST_TEXT)
     if problem.description:
-        text = f"{text}: {problem.description[:MOST_TEXT]}"
+        text = f"{text}: {provider.scrubbed(problem.description, MOST_TEXT)}"
     info = problem.info or {}
     for name in ("network-host", "hostname"):
         host = info.get(Symbol(name), info.get(name))
         if isinstance(host, str):
-            return f"{text}, and names another address: {host[:MOST_TEXT]}"
+            return f"{text}, and names another address: {provider.scrubbed(host, MOST_TEXT)}"
     return text
 
 
@@ -106,7 +107,7 @@ class ProviderLink:
             self.over = True
             self.session.say(Detach(self.handle, packet.closed))
             verb = "detached" if self.there else "refused"
-            self.refused(f"the provider {verb} it: {said(packet.error)}")
+            self.refused(f"the provider {verb} it: {said(packet.error, self.session.client)}")
 
 
 @mypyc_attr(allow_interpreted_subclasses=True)
@@ -129,9 +130,11 @@ class OutgoingLink(ProviderLink):
         """Take the credit that the provider gives."""
         if packet.link_credit is not None:
             base = 0 if packet.delivery_count is None else packet.delivery_count
-            left = (base + packet.link_credit - self._count) & SERIAL
+            under_way = (self._count - base) & SERIAL
+            if under_way >= HALF:
+                under_way -= SERIAL + 1
             # What is on its way to the provider may be more than it takes now.
-            self.credit = 0 if left >= HALF else left
+            self.credit = min(max(0, packet.link_credit - under_way), SERIAL)
 
     def use_credit(self) -> None:
         """Count a message that is sent."""

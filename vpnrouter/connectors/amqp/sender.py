@@ -308,7 +308,7 @@ class Sender(OutgoingLink):
         if isinstance(state, Accepted):
             self.link.accepted(flow, message_id)
         else:
-            self.link.refused(flow, message_id, why_not(state))
+            self.link.refused(flow, message_id, why_not(state, self.session.client))
         self.fault("ack-received")
         return True
 

@@ -158,7 +158,9 @@ class ClientSession:
             self._detached(performative)
         elif isinstance(performative, End):
             self.say(End())
-            self.client.end(f"the provider ended the session: {said(performative.error)}")
+            self.client.end(
+                f"the provider ended the session: {said(performative.error, self.client)}"
+            )
 
     def _begun(self, channel: int, packet: Begin) -> None:
         if packet.remote_channel != CHANNEL or self.peer_channel >= 0:
