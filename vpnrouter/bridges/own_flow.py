@@ -95,8 +95,13 @@ class OwnFlow(FlowCallbacks):
         asked = (terms.queue, terms.window, flow.lanes, flow.on_reject, flow.selector)
         if asked == self._asked:
             return
-        queue, _, *others = self._asked
-        same = [queue, *others] == [terms.queue, flow.lanes, flow.on_reject, flow.selector]
+        queue, _, lanes, on_reject, selector = self._asked
+        same = (queue, lanes, on_reject, selector) == (
+            terms.queue,
+            flow.lanes,
+            flow.on_reject,
+            flow.selector,
+        )
         if same and self.bound_since_ns >= 0 and self.taker.narrow(terms.window):
             self._asked = asked
             return
