@@ -426,26 +426,18 @@ def two(world: Any) -> Any:
 
 
 def test_another_window_in_place(two: Any) -> None:
-    """A narrower window is told over the flow, a wider one takes a new flow over the same connection; nothing is lost
-    or comes twice.
-    """
+    """A changed window is a new flow over the same connection; nothing is lost or comes twice."""
     for _ in range(5):
         two.publish()
     two.sea.sync()
     two.take(window=2)
-    two.take(window=2)
     assert two.link.up
-    assert [frame.window for frame in kit.said(two.link, 0, frames.Bind)] == [255]
-    assert kit.said(two.link, 0, frames.Ack)[-1].window == 2
+    assert [frame.window for frame in kit.said(two.link, 0, frames.Bind)] == [255, 2]
     for _ in range(5):
         two.publish()
     assert two.crossed() == list(range(1, 11))
-    two.take(window=300)
-    two.take(window=300)
-    assert [frame.window for frame in kit.said(two.link, 0, frames.Bind)] == [255, 300]
-    for _ in range(5):
-        two.publish()
-    assert two.crossed() == list(range(1, 16))
+    two.take(window=2)
+    assert len(kit.said(two.link, 0, frames.Bind)) == 2
 
 
 @pytest.mark.parametrize("policy", [0, 1, 2])

@@ -957,3 +957,83 @@ def test_a_message_by_which_the_provider_ends_is_found(amqp_connected: Any, amqp
     assert there.held("work") == []
     assert there.balanced()
     assert len(there.told) == 1
+
+
+# -- pause ---------------------------------------------------------------------------------------
+
+
+def pause(there: Any, name: str, *, paused: bool = True) -> None:
+    """Pause a link, or let it go on."""
+    there.links.all[name].pause(paused)
+
+
+def credits_of(there: Any) -> list[int | None]:
+    """The credit that the router has given since."""
+    return [each.link_credit for each in there.got() if isinstance(each, Flow)]
+
+
+@pytest.mark.parametrize("quality", QUALITIES)
+def test_a_paused_link_takes_its_credit_back(amqp_connected: Any, quality: str) -> None:
+    """What was on its way is taken as its quality says; beyond the credit of before it is a fault of the provider."""
+    there = amqp_connected({"in": {**IN["in"], "quality_of_service": quality}}, window=4)
+    there.world.queue("near")
+    there.join()
+    settled = quality == "at-most-once"
+    there.gives("in", there_message("0", message_id="0"), settled=settled)
+    there.got()
+    pause(there, "in")
+    assert credits_of(there) == [0]
+    there.gives("in", *(there_message(f"{n}", message_id=f"{n}") for n in (1, 2)), settled=settled)
+    assert credits_of(there) == []
+    assert there.bodies("near") == (["0", "1", "2"] if settled else ["0"])
+    pause(there, "in", paused=False)
+    there.got()
+    assert there.bodies("near") == ["0", "1", "2"]
+    assert there.balanced()
+    pause(there, "in")
+    there.got()
+    for number in range(3, 12):
+        there.gives("in", there_message(f"{number}", message_id=f"{number}"), settled=settled)
+        if there.losses:
+            break
+    assert "without credit" in there.losses[0].why
+    assert number <= 3 + 4 + 4
+
+
+def test_a_link_that_is_paused_before_it_is_attached(amqp_connected: Any) -> None:
+    """It is given no credit until it goes on; then messages come."""
+    there = amqp_connected({"in": {**IN["in"], "paused": True}})
+    there.world.queue("near")
+    assert not [each for each in there.join() if isinstance(each, Flow)]
+    assert there.links.all["in"].status.state.value == "paused"
+    pause(there, "in", paused=False)
+    assert credits_of(there) == [1_000]
+    there.gives("in", there_message("1", message_id="1"))
+    there.got()
+    assert there.bodies("near") == ["1"]
+
+
+def test_a_paused_link_sends_nothing(amqp_connected: Any, amqp_kit: Any) -> None:
+    """What is on its way is settled, the rest waits; Direct messages that wait for credit wait on."""
+    links = {
+        **OUT,
+        "direct": {"source": {"topic": "d/>"}, "target": OUT["out"]["target"], **MOST_ONCE},
+    }
+    there = amqp_connected(links)
+    there.world.queue("work", "out/#")
+    there.join(credit=1)
+    publish(there, "out/a", "1", "2")
+    publish(there, "d/a", "3", "4", qos=0)
+    sent = there.transfers()
+    assert [amqp_kit.body_of(each) for _, each in sent] == ["1", "3"]
+    for name in links:
+        pause(there, name)
+        handle = there.attached[name].handle + 100
+        there.send(Flow(0, 1 << 30, 0, 1 << 30, handle, 1, 10))
+    there.answer(sent[0][0])
+    assert there.transfers() == []
+    assert there.balanced()
+    for name in links:
+        pause(there, name, paused=False)
+    again = there.transfers()
+    assert sorted(amqp_kit.body_of(each) for _, each in again) == ["2", "4"]

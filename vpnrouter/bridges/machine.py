@@ -68,11 +68,11 @@ class BridgeSettings:
 
     remotes: tuple[Remote, ...] = ()
     enabled: bool = True
-    paused: bool = False
     vpn_enabled: bool = True
     retry_count: int = 0
     retry_delay_ns: int = 3 * SECOND_NS
     failback_delay_ns: int = 30 * SECOND_NS
+    paused: bool = False
 
 
 class ConnectionEnds(NamedTuple):

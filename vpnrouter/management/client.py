@@ -59,11 +59,6 @@ class ConfigCalls(Transport):
         """Delete an object."""
         self.delete(CONFIG + path)
 
-    def enable_bridge(self, msg_vpn: str, bridge: str, *, enabled: bool) -> None:
-        """Switch a bridge on or off."""
-        path = config_path("msgVpns", msg_vpn, "bridges", (bridge, "auto"))
-        self.patch_config(path, {"enabled": enabled})
-
 
 def config_path(*parts: str | tuple[str, ...]) -> str:
     """Return `/msgVpns/blue/bridges/from-edge,auto` of `"msgVpns", "blue", "bridges", ("from-edge", "auto")`."""

@@ -234,7 +234,7 @@ def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
 def is_down(row: Row) -> bool:
     """Whether a connector has failed, and is not up again; its first attempt may be under way."""
     return row["state"] == "stopped" or (
-        row["state"] not in {"up", "paused", "disabled"} and row["failure"] != ""
+        row["state"] not in {"up", "disabled"} and row["failure"] != ""
     )
 
 

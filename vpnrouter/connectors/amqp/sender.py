@@ -159,6 +159,8 @@ class Sender(OutgoingLink):
 
     @override
     def wake(self) -> None:
+        if self.link.status.paused:
+            return
         waiting = self._waiting
         while waiting and self.has_room():
             message, topic = waiting.popleft()
@@ -194,8 +196,7 @@ class Sender(OutgoingLink):
     def has_room(self) -> bool:
         """Whether the provider takes another message now."""
         session = self.session
-        open_ = self.credit > 0 and not self.link.status.paused
-        return open_ and session.window > 0 and not session.backlog
+        return self.credit > 0 and session.window > 0 and not session.backlog
 
     # -- messages --------------------------------------------------------------------------------
 
