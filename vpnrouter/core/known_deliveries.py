@@ -15,8 +15,10 @@ from vpnrouter.errors import SpoolError
 from vpnrouter.spool import keys
 
 if TYPE_CHECKING:
-    from vpnrouter.core.guaranteed.spool import Spool
+    from collections.abc import Callable
+
     from vpnrouter.core.unsettled_deliveries import LinkKey
+    from vpnrouter.spool.ledger import Ledger
     from vpnrouter.spool.store import Store
 
 KNOWS: Final = "vpnrouter:known-deliveries"
@@ -29,10 +31,10 @@ _TURN_BYTES: Final = 8
 class KnownDeliveries:
     """The last deliveries of one link, `number` in the store; `users` are links that are attached under its key."""
 
-    __slots__ = ("_slots", "_spool", "_tags", "_turn", "gone", "number", "users")
+    __slots__ = ("_ledger", "_slots", "_tags", "_turn", "gone", "number", "users")
 
-    def __init__(self, spool: Spool, number: int) -> None:
-        self._spool = spool
+    def __init__(self, ledger: Ledger, number: int) -> None:
+        self._ledger = ledger
         self.number = number
         self.users = 0
         self.gone = False
@@ -51,7 +53,7 @@ class KnownDeliveries:
         slot = self._turn % limits.AMQP_KNOWN_DELIVERIES
         self._put(slot, tag)
         value = self._turn.to_bytes(_TURN_BYTES, "big") + tag
-        self._spool.ledger.put(keys.inbound(self.number, slot), value)
+        self._ledger.put(keys.inbound(self.number, slot), value)
         self._turn += 1
 
     def _put(self, slot: int, tag: bytes) -> None:
@@ -74,7 +76,7 @@ class KnownDeliveries:
         """Forget all: another link needs the place."""
         self.gone = True
         for slot in range(len(self._slots)):
-            self._spool.ledger.delete(keys.inbound(self.number, slot))
+            self._ledger.delete(keys.inbound(self.number, slot))
         self._tags.clear()
 
 
@@ -91,15 +93,20 @@ class KnownLinks:
     def __len__(self) -> int:
         return len(self._links)
 
-    def attach(self, spool: Spool, key: LinkKey) -> KnownDeliveries | None:
-        """Return what is known of a link, which is attached until `detach`; None where there is no place for it."""
+    def attach(
+        self, ledger: Ledger, number: Callable[[], int], key: LinkKey
+    ) -> KnownDeliveries | None:
+        """Return what is known of a link, which is attached until `detach`; None where there is no place for it.
+
+        `number` returns the number of one that is new.
+        """
         links = self._links
         known = links.pop(key, None)
         if known is None:
-            if not self._makes_room(spool, key[0]):
+            if not self._makes_room(ledger, key[0]):
                 return None
-            known = KnownDeliveries(spool, spool.number())
-            spool.ledger.put(keys.known_link(self._vpn, known.number), json.dumps(key).encode())
+            known = KnownDeliveries(ledger, number())
+            ledger.put(keys.known_link(self._vpn, known.number), json.dumps(key).encode())
         links[key] = known
         known.users += 1
         return known
@@ -108,26 +115,26 @@ class KnownLinks:
         """A link has gone. What is known of it stays."""
         known.users -= 1
 
-    def _makes_room(self, spool: Spool, username: str) -> bool:
+    def _makes_room(self, ledger: Ledger, username: str) -> bool:
         """Forget the link that was not attached longest, where there are too many; False where none is away."""
         own = [key for key in self._links if key[0] == username]
         if len(own) >= limits.AMQP_KNOWN_LINKS_OF_USERNAME:
-            return self._forget_one(spool, own)
+            return self._forget_one(ledger, own)
         if len(self._links) >= limits.AMQP_KNOWN_LINKS:
-            return self._forget_one(spool, list(self._links))
+            return self._forget_one(ledger, list(self._links))
         return True
 
-    def _forget_one(self, spool: Spool, among: list[LinkKey]) -> bool:
+    def _forget_one(self, ledger: Ledger, among: list[LinkKey]) -> bool:
         for key in among:
             known = self._links[key]
             if not known.users:
                 del self._links[key]
                 known.erase()
-                spool.ledger.delete(keys.known_link(self._vpn, known.number))
+                ledger.delete(keys.known_link(self._vpn, known.number))
                 return True
         return False
 
-    def restore(self, spool: Spool, store: Store) -> None:
+    def restore(self, ledger: Ledger, store: Store) -> None:
         """Take what the store has of the message VPN. Raises SpoolError for what cannot be read."""
         for key, value in store.scan(keys.of_vpn(keys.KNOWN_LINK, self._vpn)):
             try:
@@ -135,6 +142,6 @@ class KnownLinks:
             except ValueError as error:
                 text = "a link in the spool whose deliveries are known is damaged"
                 raise SpoolError(text, "corrupt") from error
-            known = KnownDeliveries(spool, keys.number_of_link(key))
+            known = KnownDeliveries(ledger, keys.number_of_link(key))
             known.restore(store)
             self._links[str(username), str(container), str(name)] = known

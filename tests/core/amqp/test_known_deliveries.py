@@ -89,7 +89,7 @@ def test_a_delivery_that_comes_again(
     world = router
     if again == "router":
         world = router.restart()
-        world.vpn().known_links.restore(world.spool, world.store)
+        world.vpn().known_links.restore(world.spool.ledger, world.store)
     if again != "link":
         if again == "connection":
             peer.connection.lost("cut")
@@ -117,7 +117,7 @@ def test_it_is_answered_when_it_is_synced(
     peer.connection.feed(frame + again)
     assert not peer.connection.outbox.chunks
     world = router.restart()
-    world.vpn().known_links.restore(world.spool, world.store)
+    world.vpn().known_links.restore(world.spool.ledger, world.store)
     assert count(world) == 0
     peer = amqp.Peer(world)
     peer.join()
@@ -158,7 +158,7 @@ def test_transactions(router: SpooledWorld, peer: Any, amqp: ModuleType) -> None
     assert isinstance(sends(peer, 61, b"t", amqp.message(b"x"), state=state), Rejected)
     world = router.restart()
     assert count(world) == 1
-    world.vpn().known_links.restore(world.spool, world.store)
+    world.vpn().known_links.restore(world.spool.ledger, world.store)
     peer = amqp.Peer(world)
     peer.join()
     attach(peer)
@@ -176,7 +176,7 @@ def test_the_oldest_is_forgotten(
         sends(peer, number, b"%d" % number, amqp.message(b"x"))
     assert count(router) == 4
     world = router.restart()
-    world.vpn().known_links.restore(world.spool, world.store)
+    world.vpn().known_links.restore(world.spool.ledger, world.store)
     peer = amqp.Peer(world)
     peer.join()
     attach(peer)

@@ -186,9 +186,10 @@ class ReceivingLink(Link):
 
     def know_again(self) -> None:
         """Know deliveries again from now on, if there is a place for that. Others answer for messages of bridges."""
-        client = self.client
-        if client.spool is not None and self.unsettled is None and self._end_to_end is None:
-            self.known = client.vpn.known_links.attach(client.spool, self._key)
+        spool = self.client.spool
+        if spool is not None and self.unsettled is None and self._end_to_end is None:
+            links = self.client.vpn.known_links
+            self.known = links.attach(spool.ledger, spool.number, self._key)
             self._uses_known = self.known is not None
 
     def take_mark(self, number: int) -> bytes:
