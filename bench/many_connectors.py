@@ -4,9 +4,9 @@ Two routers. The first is the provider, with a listener of MQTT and one of AMQP.
 connectors to it with `--links` (10) links each, half of them in and half of them out; it is started twice, first with
 all connectors disabled. Reported are the seconds from its start until all links are up, the difference in resident
 memory between both starts divided by the number of links, and the seconds of `vpnrouter show connectors`, with what the
-command needs to begin (`vpnrouter --version`) beside it. `--protocols mqtt,amqp,http`; of HTTP, connections are made when
-there is something to send. `--router-command "…"` is whatever starts a router when `run CONFIG` is appended. `--json`
-prints the figures as JSON. Exit code 1 when a goal is missed.
+command needs to begin (`vpnrouter --version`) beside it. `--protocols mqtt,amqp,http`; of HTTP, connections are made
+when there is something to send. `--router-command "…"` is whatever starts a router when `run CONFIG` is appended.
+`--json` prints the figures as JSON. Exit code 1 when a goal is missed.
 """
 
 from __future__ import annotations

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.duplicates import SeenIds
-    from vpnrouter.core.login import Admission
     from vpnrouter.core.message import Message
     from vpnrouter.core.outbox import Outbox
     from vpnrouter.core.profile import ClientProfile
@@ -341,11 +340,11 @@ class MessageVpn:
             # A topic in the cache is not looked at again.
             self.forget_all_routes()
 
-    def subscribe_rule(self, rights: Admission, client_name: str) -> BoundRule | None:
-        """Return what a client may be sent by `rights`, without what a connector carries if it belongs to its
+    def subscribe_rule(self, acl: AclProfile, username: str, client_name: str) -> BoundRule | None:
+        """Return what a client may be sent by its ACL profile, without what a connector carries if it belongs to its
         provider; None is everything.
         """
-        rule = rights.acl.subscribe.bound(rights.username.name, client_name)
+        rule = acl.subscribe.bound(username, client_name)
         provided = self.provider_clients.get(client_name)
         return rule if provided is None else provided.rule_without(rule)
 

@@ -223,7 +223,7 @@ class AmqpClient(Subscriber):
         changed: list[str] = []
         self._may_have.clear()
         name = rights.username.name
-        rule = self.vpn.subscribe_rule(rights, self.container)
+        rule = self.vpn.subscribe_rule(rights.acl, name, self.container)
         if not alike(rule, self.rule):
             changed.append("subscribe_topic")
         self.rule = rule

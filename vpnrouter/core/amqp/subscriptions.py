@@ -317,7 +317,7 @@ def judge(endpoint: Endpoint) -> None:
         _report_end(endpoint)
         remove(endpoint)
         return
-    endpoint.rule = vpn.subscribe_rule(rights, container)
+    endpoint.rule = vpn.subscribe_rule(rights.acl, owner, container)
     permitted = rights.profile.allow_guaranteed_msg_receive_enabled
     if permitted and _is_shared(endpoint):
         permitted = rights.may_share(_share_name(endpoint), container)

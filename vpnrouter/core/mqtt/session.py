@@ -505,7 +505,7 @@ class MqttSession(Subscriber):
         changed: list[str] = []
         self.username = rights.username
         name = rights.username.name
-        rule = self.vpn.subscribe_rule(rights, self.client_name)
+        rule = self.vpn.subscribe_rule(rights.acl, name, self.client_name)
         if not alike(rule, self.rule):
             changed.append("subscribe_topic")
         self.rule = rule
