@@ -29,13 +29,14 @@ _TURN_BYTES: Final = 8
 
 @final
 class KnownDeliveries:
-    """The last deliveries of one link, `number` in the store; `users` are links that are attached under its key."""
+    """The last `most` deliveries of one link, `number` in the store; `users` are links attached under its key."""
 
-    __slots__ = ("_ledger", "_slots", "_tags", "_turn", "gone", "number", "users")
+    __slots__ = ("_ledger", "_slots", "_tags", "_turn", "gone", "most", "number", "users")
 
-    def __init__(self, ledger: Ledger, number: int) -> None:
+    def __init__(self, ledger: Ledger, number: int, most: int) -> None:
         self._ledger = ledger
         self.number = number
+        self.most = most
         self.users = 0
         self.gone = False
         self._tags: dict[bytes, None] = {}
@@ -50,7 +51,7 @@ class KnownDeliveries:
         """Know a delivery from now on, in the unit being built, and forget the oldest where there are too many."""
         if self.gone or tag in self._tags:
             return
-        slot = self._turn % limits.AMQP_KNOWN_DELIVERIES
+        slot = self._turn % self.most
         self._put(slot, tag)
         value = self._turn.to_bytes(_TURN_BYTES, "big") + tag
         self._ledger.put(keys.inbound(self.number, slot), value)
@@ -68,7 +69,7 @@ class KnownDeliveries:
         """Take what the store has of it."""
         for key, value in store.scan(keys.inbound(self.number, 0)[:-2]):
             slot = keys.second_of(key)
-            if slot < limits.AMQP_KNOWN_DELIVERIES:
+            if slot < self.most:
                 self._put(slot, value[_TURN_BYTES:])
                 self._turn = max(self._turn, int.from_bytes(value[:_TURN_BYTES], "big") + 1)
 
@@ -82,12 +83,18 @@ class KnownDeliveries:
 
 @final
 class KnownLinks:
-    """The links of one message VPN whose deliveries are known again; the one that was not attached longest is first."""
+    """The links of one message VPN whose deliveries are known again; the one that was not attached longest is first.
 
-    __slots__ = ("_links", "_vpn")
+    There are `most`, `of_username` of one client username, with so many `deliveries` each.
+    """
+
+    __slots__ = ("_links", "_vpn", "deliveries", "most", "of_username")
 
     def __init__(self, vpn: str) -> None:
         self._vpn = vpn
+        self.most = limits.AMQP_KNOWN_LINKS
+        self.of_username = limits.AMQP_KNOWN_LINKS_OF_USERNAME
+        self.deliveries = limits.AMQP_KNOWN_DELIVERIES
         self._links: dict[LinkKey, KnownDeliveries] = {}
 
     def __len__(self) -> int:
@@ -105,7 +112,7 @@ class KnownLinks:
         if known is None:
             if not self._makes_room(ledger, key[0]):
                 return None
-            known = KnownDeliveries(ledger, number())
+            known = KnownDeliveries(ledger, number(), self.deliveries)
             ledger.put(keys.known_link(self._vpn, known.number), json.dumps(key).encode())
         links[key] = known
         known.users += 1
@@ -118,9 +125,9 @@ class KnownLinks:
     def _makes_room(self, ledger: Ledger, username: str) -> bool:
         """Forget the link that was not attached longest, where there are too many; False where none is away."""
         own = [key for key in self._links if key[0] == username]
-        if len(own) >= limits.AMQP_KNOWN_LINKS_OF_USERNAME:
+        if len(own) >= self.of_username:
             return self._forget_one(ledger, own)
-        if len(self._links) >= limits.AMQP_KNOWN_LINKS:
+        if len(self._links) >= self.most:
             return self._forget_one(ledger, list(self._links))
         return True
 
@@ -142,6 +149,6 @@ class KnownLinks:
             except ValueError as error:
                 text = "a link in the spool whose deliveries are known is damaged"
                 raise SpoolError(text, "corrupt") from error
-            known = KnownDeliveries(ledger, keys.number_of_link(key))
+            known = KnownDeliveries(ledger, keys.number_of_link(key), self.deliveries)
             known.restore(store)
             self._links[str(username), str(container), str(name)] = known

@@ -89,7 +89,7 @@ def test_a_delivery_that_comes_again(
     world = router
     if again == "router":
         world = router.restart()
-        world.vpn().known_links.restore(world.spool.ledger, world.store)
+    world.vpn().known_links.restore(world.spool.ledger, world.store)
     if again != "link":
         if again == "connection":
             peer.connection.lost("cut")
@@ -166,16 +166,15 @@ def test_transactions(router: SpooledWorld, peer: Any, amqp: ModuleType) -> None
     assert count(world) == 1
 
 
-def test_the_oldest_is_forgotten(
-    router: SpooledWorld, peer: Any, amqp: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_oldest_is_forgotten(router: SpooledWorld, peer: Any, amqp: ModuleType) -> None:
     """One beyond the number that the client was told; likewise after a restart."""
-    monkeypatch.setattr(limits, "AMQP_KNOWN_DELIVERIES", 3)
+    router.vpn().known_links.deliveries = 3
     attach(peer)
     for number in range(4):
         sends(peer, number, b"%d" % number, amqp.message(b"x"))
     assert count(router) == 4
     world = router.restart()
+    world.vpn().known_links.deliveries = 3
     world.vpn().known_links.restore(world.spool.ledger, world.store)
     peer = amqp.Peer(world)
     peer.join()
@@ -192,16 +191,10 @@ def test_the_oldest_is_forgotten(
     assert count(world) == 6
 
 
-@pytest.mark.parametrize("bound", ["AMQP_KNOWN_LINKS", "AMQP_KNOWN_LINKS_OF_USERNAME"])
-def test_too_many_links(
-    router: SpooledWorld,
-    join: Any,
-    amqp: ModuleType,
-    monkeypatch: pytest.MonkeyPatch,
-    bound: str,
-) -> None:
+@pytest.mark.parametrize("bound", ["most", "of_username"])
+def test_too_many_links(router: SpooledWorld, join: Any, amqp: ModuleType, bound: str) -> None:
     """The one that has been away longest makes room, with its rows; one that is attached does not."""
-    monkeypatch.setattr(limits, bound, 2)
+    setattr(router.vpn().known_links, bound, 2)
     router.queue("q")
     peers = [join(name) for name in "ab"]
     for each in peers:

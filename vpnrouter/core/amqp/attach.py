@@ -207,7 +207,7 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         target,
         max_message_size=link.most,
         offered_capabilities=None if link.known is None else [Symbol(KNOWS)],
-        properties=None if link.known is None else {Symbol(KNOWS): limits.AMQP_KNOWN_DELIVERIES},
+        properties=None if link.known is None else {Symbol(KNOWS): link.known.most},
     )
     session.add(link)
     try:
