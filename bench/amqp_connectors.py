@@ -1,8 +1,10 @@
 """Compares a connector to Artemis with clients of it, in one run: `python -m bench.amqp_connectors`.
 
-Inward: a queue of Artemis holds persistent messages of 256 bytes; a client of it takes all, and a connector of our
-router takes all into a queue of its own, synced. Outward: a client sends as many, with 500 unsettled, and a connector
-sends as many out of a queue. Artemis has one core, all else shares the other. Sizes vary with `--varied`.
+`in`: a queue of Artemis holds persistent messages of 256 bytes; a client of it takes all, and a connector of our
+router takes all into a queue of its own, synced. `out`: a client sends as many, with 500 unsettled, and a connector
+sends as many out of a queue. `batches`: a connector sends out of a queue in transactions of 100 messages, and one at a
+time, each when the one before is answered (`batch: {max_size: 1}` without transactions), a tenth as many. Who comes
+first changes from round to round. Artemis has one core, all else shares the other. Sizes vary with `--varied`.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from bench.amqp import PLAIN, UNSETTLED, Broker, artemis, count_of
 from bench.amqp_client import CHUNK, Client, message
@@ -43,10 +45,15 @@ msg_vpns:
         links: {%(link)s}
 """
 
+OUT: Final = 'source: {queue: near}, target: {address: "queue://bench"}'
 LINKS: Final = {
     "in": 'in: {source: {address: "queue://bench"}, target: {queue: near}}',
-    "out": 'out: {source: {queue: near}, target: {address: "queue://bench"}}',
+    "out": f"out: {{{OUT}}}",
+    "batches": f"out: {{{OUT}, transacted: true, batch: {{max_size: 100}}}}",
+    "single": f"out: {{{OUT}, batch: {{max_size: 1}}}}",
 }
+SHARE: Final = 10
+"""What is sent one at a time is so many times less: the rates are compared, and a rate needs no more."""
 
 
 ACCEPTED: Final = Accepted()
@@ -131,12 +138,17 @@ class Router:
         return int(self._api.queue("bench", "near")["msgCount"])
 
     def carry(self, wanted: int) -> float:
-        """Enable the connector, and wait until the queue holds so many; the seconds that it took."""
+        """Enable the connector until the queue holds so many; the seconds that it took."""
         begin_s = time.perf_counter()
-        self._api.patch_config("/msgVpns/bench/connectors/artemis", {"enabled": True})
+        self._enable(enabled=True)
         while self.waiting() != wanted:
             time.sleep(0.02)
-        return time.perf_counter() - begin_s
+        took_s = time.perf_counter() - begin_s
+        self._enable(enabled=False)
+        return took_s
+
+    def _enable(self, *, enabled: bool) -> None:
+        self._api.patch_config("/msgVpns/bench/connectors/artemis", {"enabled": enabled})
 
 
 @contextlib.contextmanager
@@ -153,31 +165,81 @@ def ours(command: str, core: int | None, provider: int, way: str) -> Iterator[Ro
             yield Router(http, amqp, process.pid)
 
 
-def inward(
-    site: Broker, router: Router, count: int, made: Sequence[bytes]
-) -> tuple[float, float, float]:
-    """Seconds that a client takes for all messages of the queue, that the connector does, and its CPU seconds."""
-    fill(site.port, ADDRESS, count, made)
-    plain_s = drain(site.port, ADDRESS, count)
-    fill(site.port, ADDRESS, count, made)
-    before_s = router.broker.cpu_s()
-    took_s = router.carry(count)
-    return plain_s, took_s, router.broker.cpu_s() - before_s
+class Row(NamedTuple):
+    """What was measured: messages a second of the one that is compared with, of ours, and CPU seconds a message."""
+
+    other: float
+    ours: float
+    cpu_s: float
+
+    @property
+    def ratio(self) -> float:
+        """How much faster ours is."""
+        return self.ours / self.other
 
 
-def outward(
+def inward(site: Broker, router: Router, count: int, made: Sequence[bytes], *, last: bool) -> Row:
+    """What a client takes of the queue, and what the connector does."""
+    rates = [0.0, 0.0]
+    cpu_s = 0.0
+    for ours_now in (not last, last):
+        fill(site.port, ADDRESS, count, made)
+        if ours_now:
+            before_s = router.broker.cpu_s()
+            rates[1] = count / router.carry(count)
+            cpu_s = router.broker.cpu_s() - before_s
+        else:
+            rates[0] = count / drain(site.port, ADDRESS, count)
+    return Row(rates[0], rates[1], cpu_s / count)
+
+
+def outward(site: Broker, router: Router, count: int, made: Sequence[bytes], *, last: bool) -> Row:
+    """What Artemis takes of a client, and of the connector."""
+    rates = [0.0, 0.0]
+    cpu_s = 0.0
+    for ours_now in (not last, last):
+        if ours_now:
+            rates[1], cpu_s = sent_out(site, router, count, made)
+        else:
+            rates[0] = count / fill(site.port, ADDRESS, count, made)
+            drain(site.port, ADDRESS, count)
+    return Row(rates[0], rates[1], cpu_s)
+
+
+def sent_out(
     site: Broker, router: Router, count: int, made: Sequence[bytes]
-) -> tuple[float, float, float]:
-    """Seconds in which Artemis takes all messages from a client, and from the connector, and its CPU seconds."""
-    plain_s = fill(site.port, ADDRESS, count, made)
-    drain(site.port, ADDRESS, count)
+) -> tuple[float, float]:
+    """Messages a second that Artemis takes of the connector, and its CPU seconds a message."""
     fill(router.amqp, "queue://near", count, made)
     before_s = router.broker.cpu_s()
     took_s = router.carry(0)
-    return plain_s, took_s, router.broker.cpu_s() - before_s
+    cpu_s = router.broker.cpu_s() - before_s
+    drain(site.port, ADDRESS, count)
+    return count / took_s, cpu_s / count
 
 
-WAYS: Final = {"in": inward, "out": outward}
+def batches(
+    site: Broker,
+    begin: Callable[[str], contextlib.AbstractContextManager[Router]],
+    count: int,
+    made: Sequence[bytes],
+    *,
+    last: bool,
+) -> Row:
+    """What Artemis takes of a connector one at a time, and in transactions of 100."""
+    rates = [0.0, 0.0]
+    cpu_s = 0.0
+    for ours_now in (not last, last):
+        with begin("batches" if ours_now else "single") as router:
+            if ours_now:
+                rates[1], cpu_s = sent_out(site, router, count, made)
+            else:
+                rates[0] = sent_out(site, router, count // SHARE, made)[0]
+    return Row(rates[0], rates[1], cpu_s)
+
+
+OTHERS: Final = {"in": "client", "out": "client", "batches": "one at a time"}
+"""What is measured, and what the connector is compared with."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -186,6 +248,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--messages", type=int, default=100_000)
     parser.add_argument("--varied", action="store_true")
+    parser.add_argument("--only", default=",".join(OTHERS))
     parser.add_argument("--router-command", default=str(Path(sys.executable).parent / "vpnrouter"))
     parser.add_argument("--artemis", default=".peers/artemis")
     options = parser.parse_args(arguments)
@@ -195,25 +258,34 @@ def main(arguments: Sequence[str] | None = None) -> int:
     core, other = (None, None) if pinned is None else pinned[:2]
     made = bodies(options.varied)
     count = options.messages
-    for way, measure in WAYS.items():
-        rows: list[tuple[float, float, float]] = []
-        for _ in range(options.rounds):
-            with (
-                artemis(options.artemis, core, persistent=True) as site,
-                ours(options.router_command, other, site.port, way) as router,
-            ):
+    for way in options.only.split(","):
+        rows: list[Row] = []
+        for number in range(options.rounds):
+            with artemis(options.artemis, core, persistent=True) as site:
                 # Java compiles what runs often.
-                fill(site.port, ADDRESS, count // 4, made)
-                drain(site.port, ADDRESS, count // 4)
-                rows.append(measure(site, router, count, made))
-            plain_s, took_s, cpu_s = rows[-1]
+                for _ in range(3):
+                    fill(site.port, ADDRESS, count // 4, made)
+                    drain(site.port, ADDRESS, count // 4)
+
+                def begin(
+                    link: str, port: int = site.port
+                ) -> contextlib.AbstractContextManager[Router]:
+                    return ours(options.router_command, other, port, link)
+
+                last = number % 2 == 0
+                if way == "batches":
+                    rows.append(batches(site, begin, count, made, last=last))
+                else:
+                    with begin(way) as router:
+                        measure = inward if way == "in" else outward
+                        rows.append(measure(site, router, count, made, last=last))
+            row = rows[-1]
             print(
-                f"{way}: client {count / plain_s:,.0f}/s, connector {count / took_s:,.0f}/s,"
-                f" {plain_s / took_s:.2f} x, {cpu_s / count * 1e6:.1f} us of CPU a message",
+                f"{way}: {OTHERS[way]} {row.other:,.0f}/s, connector {row.ours:,.0f}/s,"
+                f" {row.ratio:.2f} x, {row.cpu_s * 1e6:.1f} us of CPU a message",
                 flush=True,
             )
-        ratio = statistics.median(plain_s / took_s for plain_s, took_s, _ in rows)
-        print(f"{way}: median {ratio:.2f} x", flush=True)
+        print(f"{way}: median {statistics.median(row.ratio for row in rows):.2f} x", flush=True)
     return 0
 
 

@@ -706,6 +706,17 @@ AMQP_AWAY_S: Final = 300
 """Seconds that the outcome of deliveries is kept at least for an AMQP client that may come back. Beyond: they are
 forgotten, unless the terminus lasts longer."""
 
+AMQP_KNOWN_DELIVERIES: Final = 2_048
+"""Deliveries over one link of AMQP that are known again where its client asks for that, some 400 KB. Beyond: the one
+that came first is forgotten. The client is told the number, and has no more than so many under way."""
+
+AMQP_KNOWN_LINKS: Final = 256
+"""Such links of one message VPN, attached or not. Beyond: the one that was not attached longest is forgotten; where all
+are attached, the link goes without."""
+
+AMQP_KNOWN_LINKS_OF_USERNAME: Final = 64
+"""Those of one client username. Beyond: likewise, of its own."""
+
 AMQP_TAG_BYTES: Final = 32
 """Bytes of a delivery's tag (2.8.7). Beyond: `amqp:invalid-field`, the link ends."""
 

@@ -35,11 +35,13 @@ not-ready-wait-reuse: reused=not-ready-handshaking lost=not-ready-wait-next
   failed=not-ready-wait-next disable=disabled
 not-ready-wait-bridge-version-mismatch: next-remote=prepare-wait-to-connect disable=disabled
 not-ready-wait-cleanup: cleaned=not-ready-wait-next lost=. disable=disabled
-ready-subscribing: subscribed=ready-in-sync subscriptions-changed=. stall=stalled
+ready-subscribing: subscribed=ready-in-sync subscriptions-changed=. stall=stalled pause=paused
   lost=not-ready-wait-cleanup reconnect=not-ready-wait-cleanup disable=disabled
-ready-in-sync: subscriptions-changed=ready-subscribing stall=stalled lost=not-ready-wait-cleanup
-  reconnect=not-ready-wait-cleanup disable=disabled
-stalled: subscriptions-changed=. subscribed=. release=ready-subscribing
+ready-in-sync: subscriptions-changed=ready-subscribing stall=stalled pause=paused
+  lost=not-ready-wait-cleanup reconnect=not-ready-wait-cleanup disable=disabled
+stalled: subscriptions-changed=. subscribed=. release=ready-subscribing pause=paused
+  lost=not-ready-wait-cleanup reconnect=not-ready-wait-cleanup disable=disabled
+paused: subscriptions-changed=. subscribed=. resume=ready-subscribing
   lost=not-ready-wait-cleanup reconnect=not-ready-wait-cleanup disable=disabled
 not-applicable: enable=prepare-wait-to-connect detach=init
 """
@@ -82,7 +84,7 @@ def test_every_peer_input_in_every_state(state: Outbound, given: Peer) -> None:
 
 
 def test_names_are_the_field_s() -> None:
-    """The fourteen inbound and two outbound names of the field's monitoring, in its order."""
+    """The fourteen inbound and two outbound names of the field's monitoring, in its order; `paused` is ours."""
     assert [state.value for state in Inbound] == [
         "init",
         "disabled",
@@ -97,6 +99,7 @@ def test_names_are_the_field_s() -> None:
         "ready-subscribing",
         "ready-in-sync",
         "stalled",
+        "paused",
         "not-applicable",
     ]
     assert {state.value for state in Outbound} == {"ready", "not-applicable"}
@@ -188,6 +191,18 @@ def test_a_lost_link_goes_down() -> None:
     assert (step.before, step.after) == (Inbound.READY_IN_SYNC, Inbound.NOT_READY_WAIT_CLEANUP)
     assert step.reason == bridge.inbound_failure_reason == "connection reset by peer"
     assert bridge.uptime_s(10 * SECOND) == 0
+
+
+def test_paused_is_still_up() -> None:
+    """A pause ends no uptime, and what was refused before is not told any more."""
+    bridge = made(*DIALLING, Input.WELCOMED, Input.SUBSCRIBED)
+    bridge.handle(Input.STALL, 8 * SECOND, "503 Spool Over Quota")
+    bridge.handle(Input.PAUSE, 9 * SECOND)
+    assert bridge.is_up
+    assert bridge.inbound_failure_reason == ""
+    bridge.handle(Input.RESUME, 10 * SECOND)
+    assert bridge.inbound_state is Inbound.READY_SUBSCRIBING
+    assert bridge.uptime_s(11 * SECOND) == 6
 
 
 def test_stalled_is_still_up() -> None:

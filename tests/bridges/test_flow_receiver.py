@@ -440,6 +440,67 @@ def test_another_window_in_place(two: Any) -> None:
     assert len(kit.said(two.link, 0, frames.Bind)) == 2
 
 
+@pytest.mark.parametrize("policy", [0, 1, 2])
+def test_paused_in_the_middle(two: Any, policy: int) -> None:
+    """What was on its way is held, and nothing more is sent; then all enters in order, those that came first first."""
+    two.take(flow={"on_reject": policy})
+    binds = len(kit.said(two.link, 0, frames.Bind))
+    for _ in range(5):
+        two.publish()
+    two.sea.sync()
+    two.take(window=0, flow={"on_reject": policy, "paused": True})
+    for _ in range(5):
+        two.publish()
+    two.sea.settle()
+    held = two.taker.held
+    assert 0 < held <= 5
+    assert kit.contents(two.into) == []
+    assert two.half.in_flight == held
+    assert kit.said(two.link, 0, frames.Ack)[-1].window == 0
+    assert len(two.out.flows) == 1
+    two.take(window=255, flow={"on_reject": policy})
+    assert two.crossed() == list(range(1, 11))
+    assert two.taker.held == 0
+    assert len(kit.said(two.link, 0, frames.Bind)) == binds
+    assert two.told("stalled", "released") == []
+
+
+def test_paused_over_a_new_connection(two: Any) -> None:
+    """What was held goes back, and the flow is bound without a window; the pause over, all of it comes."""
+    for _ in range(5):
+        two.publish()
+    two.sea.sync()
+    two.take(window=0, flow={"paused": True})
+    assert two.taker.held == 5
+    two.again()
+    two.take(window=0, flow={"paused": True})
+    for _ in range(5):
+        two.publish()
+    assert two.crossed() == []
+    assert two.half.flow.bound_since_ns > 0
+    two.take(window=255, flow={"paused": False})
+    assert two.crossed() == list(range(1, 11))
+
+
+def test_paused_while_a_message_is_refused(two: Any) -> None:
+    """A pause ends the stall, and what is refused after it is a stall again."""
+    two.open(False)
+    two.publish()
+    two.sea.settle()
+    two.take(window=0, flow={"paused": True})
+    two.sea.wait(3)
+    two.take(window=255, flow={"paused": False})
+    two.sea.settle()
+    assert [name for name, _ in two.told("stalled", "released")] == [
+        "stalled",
+        "released",
+        "stalled",
+    ]
+    two.open(True)
+    two.sea.wait(2)
+    assert two.crossed() == [1]
+
+
 def test_a_queue_that_is_not_there_yet(world: Any) -> None:
     """It is asked for again and again, which is told once; then the messages come."""
     sea = kit.Sea(world)

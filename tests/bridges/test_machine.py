@@ -2,6 +2,7 @@
 
 import random
 from collections import Counter
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any, cast
 
@@ -53,7 +54,7 @@ def remote(location: str, order: int = 1, *, enabled: bool = True) -> Remote:
 
 
 SETTINGS = st.builds(
-    lambda places, orders, on, enabled, vpn, retries, delay_s, back_s: BridgeSettings(
+    lambda places, orders, on, enabled, vpn, retries, delay_s, back_s, paused: BridgeSettings(
         tuple(
             remote(place, order, enabled=each)
             for place, order, each in zip(places, orders, on, strict=False)
@@ -63,6 +64,7 @@ SETTINGS = st.builds(
         retries,
         delay_s * SECOND_NS,
         back_s * SECOND_NS,
+        paused,
     ),
     places=st.lists(st.sampled_from(PLACES), unique=True, max_size=3),
     orders=st.lists(st.integers(1, 3), min_size=3, max_size=3),
@@ -72,20 +74,23 @@ SETTINGS = st.builds(
     retries=st.integers(0, 2),
     delay_s=DELAYS_S,
     back_s=DELAYS_S,
+    paused=st.booleans(),
 )
 
 
 RUNNING = st.builds(
-    lambda orders, retries, delay_s, back_s: BridgeSettings(
+    lambda orders, retries, delay_s, back_s, paused: BridgeSettings(
         tuple(remote(place, order) for place, order in zip(PLACES, orders, strict=False)),
         retry_count=retries,
         retry_delay_ns=delay_s * SECOND_NS,
         failback_delay_ns=back_s * SECOND_NS,
+        paused=paused,
     ),
     st.lists(st.integers(1, 3), min_size=1, max_size=3),
     st.integers(0, 1),
     DELAYS_S,
     DELAYS_S,
+    st.booleans(),
 )
 
 
@@ -450,7 +455,7 @@ class Bridges(RuleBasedStateMachine):
 
     @invariant()
     def the_record_says_how_it_is(self) -> None:
-        """Up is who is logged in; disabled is who may not be."""
+        """Up is who is logged in, paused who is to be then; disabled is who may not be logged in."""
         world = self.world
         machine, record = world.machine, world.machine.record
         use = machine.use
@@ -461,6 +466,8 @@ class Bridges(RuleBasedStateMachine):
         if world.removed:
             assert not world.halves
             return
+        if up:
+            assert (record.inbound_state is Inbound.PAUSED) is world.settings.paused
         off = not (world.settings.enabled and world.settings.vpn_enabled)
         if world.now_ns >= world.rests_ns:
             assert (record.inbound_state is Inbound.DISABLED) is off
@@ -893,6 +900,38 @@ def test_stalls_are_told_once_a_minute() -> None:
         assert (record.inbound_state, record.inbound_failure_reason) == (Inbound.STALLED, "full")
         assert texts(HalfEvent.RELEASED, "") == (["goes on"] if told else [])
         assert record.inbound_state is Inbound.READY_IN_SYNC
+
+
+def test_a_pause_is_told_and_shown() -> None:
+    """Once each time, up or not; the bridge stays logged in, and over a new login it is paused at once."""
+    world = world_of(ONE)
+    let_in(world, "one")
+    machine, record = world.machine, world.machine.record
+    since_ns = record.up_since_ns
+
+    def configured(**changes: Any) -> list[str]:
+        world.settings = replace(world.settings, **changes)
+        actions = machine.configure(FACTS, world.settings, world.now_ns)
+        world.perform(actions)
+        return [
+            one.text.rpartition(" at one: ")[2] for one in actions if isinstance(one, RaiseEvent)
+        ]
+
+    assert configured(paused=True) == ["paused"]
+    assert configured() == []
+    assert (record.inbound_state, record.up_since_ns) == (Inbound.PAUSED, since_ns)
+    (number,) = world.halves
+    for event in (HalfEvent.STALLED, HalfEvent.RELEASED, HalfEvent.SUBSCRIBED, HalfEvent.PARTED):
+        machine.on_half_event(number, event, "why", world.now_ns)
+        assert record.inbound_state is Inbound.PAUSED
+    assert configured(paused=False) == ["goes on"]
+    assert record.inbound_state is Inbound.READY_SUBSCRIBING
+    assert configured(paused=True) == ["paused"]
+    world.lose(number)
+    world.run()
+    assert record.inbound_state is not Inbound.PAUSED
+    until(world, world.now_ns + 60 * SECOND_NS, "one")
+    assert record.inbound_state is Inbound.PAUSED
 
 
 REMOTES: dict[str, tuple[Remote, ...]] = {

@@ -133,7 +133,7 @@ def test_reasons_of_both_halves_go_when_they_recover() -> None:
 def test_health(inbound: Inbound) -> None:
     """Up is a bridge over which everything flows that is to; what else it lacks has a word each."""
     flows = {"ready-subscribing", "ready-in-sync", "not-applicable"}
-    words = {"disabled": "disabled", "stalled": "stalled"}
+    words = {"disabled": "disabled", "stalled": "stalled", "paused": "paused"}
     expected = words.get(inbound, "up" if inbound in flows else "down")
     bridge = made()
     bridge.inbound_state = inbound

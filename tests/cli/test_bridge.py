@@ -21,21 +21,22 @@ def bridges(recorded: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("verb", "request_", "said"),
+    ("verb", "path", "said"),
     [
-        ("enable", ("PATCH", "config", "", {"enabled": True}), "is enabled"),
-        ("disable", ("PATCH", "config", "", {"enabled": False}), "is disabled"),
-        ("reconnect", ("PUT", "action", "/disconnect", {}), "connects again"),
+        ("enable", "/vpnrouter/v1{}/enable", "is enabled"),
+        ("disable", "/vpnrouter/v1{}/disable", "is disabled"),
+        ("pause", "/vpnrouter/v1{}/pause", "is paused"),
+        ("resume", "/vpnrouter/v1{}/resume", "goes on"),
+        ("reconnect", "/SEMP/v2/action{}/disconnect", "connects again"),
     ],
 )
 def test_what_is_asked(
-    recorded: Any, verb: str, request_: Any, said: str, capsys: pytest.CaptureFixture[str]
+    recorded: Any, verb: str, path: str, said: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The field's path with each name encoded by itself; one line says what was done."""
-    method, api, rest, body = request_
+    """The path with each name encoded by itself; one line says what was done."""
     assert app.run(["bridge", verb, "x,y"]) == 0
-    path = f"/SEMP/v2/{api}/msgVpns/a%2Fb/bridges/x%2Cy,auto{rest}"
-    assert recorded.changes() == [(method, path, body)]
+    place = "/msgVpns/a%2Fb/bridges/x%2Cy,auto"
+    assert recorded.changes() == [("PUT", path.format(place), {})]
     assert capsys.readouterr().out == f"bridge x,y in message VPN a/b {said}\n"
 
 
@@ -47,7 +48,7 @@ def test_of_which_msg_vpn(recorded: Any, capsys: pytest.CaptureFixture[str]) -> 
     assert "there is no bridge nope; there are: x,y, twice" in capsys.readouterr().err
     assert recorded.changes() == []
     assert app.run(["bridge", "disable", "twice", "--msg-vpn", "blue"]) == 0
-    assert recorded.changes()[0][1] == "/SEMP/v2/config/msgVpns/blue/bridges/twice,auto"
+    assert recorded.changes()[0][1] == "/vpnrouter/v1/msgVpns/blue/bridges/twice,auto/disable"
 
 
 def test_refused(recorded: Any, capsys: pytest.CaptureFixture[str]) -> None:

@@ -144,6 +144,8 @@ def test_watch(
         ["bridge", "disable", "to-a" + HOSTILE],
         ["bridge", "enable", "none"],
         ["bridge", "reconnect", "to-a" + HOSTILE],
+        ["bridge", "pause", "to-a" + HOSTILE],
+        ["connector", "pause", "none" + HOSTILE, "--link", "in" + HOSTILE],
         ["client", "disconnect", "c1" + HOSTILE, "--msg-vpn", "blue"],
         ["client", "disconnect", "none"],
         ["queue", "replay", "orders" + HOSTILE, "--msg-vpn", "blue" + HOSTILE],

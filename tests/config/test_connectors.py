@@ -24,6 +24,7 @@ MANY = ", ".join(f"H{number}: x" for number in range(65))
 JMS = '{url: "amqp://h"}'
 HOOK = '{url: "http://h"}'
 LINK = '{source: {address: "a/#"}}'
+AWAY = "source: {queue: q}, target: {address: a}"
 
 
 def text(provider: str = GOOD, link: str = LINK) -> str:
@@ -49,7 +50,42 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
             "{source: {queue: q}, target: {address: a}, quality_of_service: once-and-only-once}",
             "rabbitmq offers nothing by which it would know a message again",
         ),
+        (GOOD, "{source: {queue: q}, transacted: true}", "transacted: is for a provider of AMQP"),
+        (GOOD, "{source: {queue: q}, batch: {max_size: 5}}", "max_size: is for a provider of AMQP"),
+        (HOOK, "{source: {queue: q}, transacted: true}", "transacted: is for a provider of AMQP"),
+        (JMS, "{source: {address: a}, transacted: true}", "is accepted when it is in the synced"),
+        (JMS, "{source: {address: a}, batch: {max_size: 5}}", "for a link that takes messages out"),
+        (
+            JMS,
+            f"{{{AWAY}, transacted: true, quality_of_service: at-most-once}}",
+            "that the provider answers",
+        ),
+        (JMS, f"{{{AWAY}, batch: {{max_time: 5}}}}", "is for a link with transacted: true"),
+        (JMS, f"{{{AWAY}, batch: {{max_size: 10001}}}}", "batch.max_size"),
+        (JMS, f"{{{AWAY}, batch: {{max_time: -2}}}}", "batch.max_time"),
+        (
+            '{url: "amqp://h", broker: rabbitmq}',
+            f"{{{AWAY}, transacted: true}}",
+            "rabbitmq has no trans",
+        ),
         ('{url: "amqp://h", broker: activemq}', LINK, "provider.broker"),
+        (
+            '{url: "amqp://h", broker: rabbitmq}',
+            "{source: {address: 'topic://t'}}",
+            "source.address: rabbitmq gives out no messages of a topic: name a queue of it",
+        ),
+        (
+            '{url: "amqp://h", broker: rabbitmq}',
+            "{source: {address: 'queue://q', selector: x > 1}}",
+            "source.selector: rabbitmq knows no selectors",
+        ),
+        (
+            '{url: "amqp://h", broker: ibm-mq}',
+            "{source: {queue: q}, target: {address: 'queue://{1}'}}",
+            "target.address: ibm-mq takes no messages for an address of their own",
+        ),
+        ('{url: "amqp://h:0"}', LINK, "names port 0"),
+        ('{url: "amqp://h", virtual_host: "a\\tb"}', LINK, "must not contain control characters"),
         ('{url: "amqp://h", window: 0}', LINK, "provider.window"),
         ('{url: "amqp://h", failover_urls: ["mqtt://h"]}', LINK, "speak another protocol"),
         ('{url: "amqp://h", client_cert: {}}', LINK, "needs TLS to every address: amqps://"),
@@ -426,6 +462,38 @@ def test_two_connectors_to_one_provider(
         assert any(told in one for one in found), found
     else:
         assert not [one for one in found if "connectors" in one]
+
+
+PROTOCOLS: dict[str, tuple[str, str, str, str]] = {
+    "in by AMQP, out by MQTT": ("amqp", "{source: {address: topic://t}}", "mqtt", OUT),
+    "in by MQTT, out by AMQP": (
+        "mqtt",
+        IN,
+        "amqp",
+        "{source: {topic: t}, target: {address: topic://t}}",
+    ),
+}
+
+
+@pytest.mark.parametrize("way", PROTOCOLS)
+@pytest.mark.parametrize("same", [True, False])
+def test_two_protocols_of_one_provider(
+    warnings_of: Callable[[str], list[str]], way: str, same: bool
+) -> None:
+    """A provider that speaks both may not hand on where a message has been."""
+    into, back, out, away = PROTOCOLS[way]
+    lines = ["msg_vpns:", "  blue:", "    connectors:"]
+    for name, scheme, link, broker in (
+        ("a", into, back, "one"),
+        ("b", out, away, "one" if same else "two"),
+    ):
+        lines += [
+            f"      {name}:",
+            f"        provider: {{url: '{scheme}://{broker}', name: {broker}}}",
+            f"        links: {{l: {link}}}",
+        ]
+    told = "brings back what connector b takes out by another protocol"
+    assert any(told in one for one in warnings_of("\n".join(lines) + "\n")) == same
 
 
 def test_many_links_are_compared_within_seconds(warnings_of: Callable[[str], list[str]]) -> None:

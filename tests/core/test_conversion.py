@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from vpnrouter.core.conversion import (
@@ -324,6 +324,7 @@ NUMBERS = st.integers(-1, 2**64).map(str) | st.just("007")
     kind=st.none() | st.sampled_from(["text/plain", "image/png"]),
     pairs=st.dictionaries(TEXTS.filter(bool) | NAMED, TEXTS | NUMBERS, max_size=5),
 )
+@example(b"", "t", None, None, None, {"message-id": ""})
 def test_mqtt_and_back(
     payload: bytes,
     topic: str,

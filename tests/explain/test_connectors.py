@@ -510,6 +510,54 @@ def test_a_link_that_is_held(configured: Configured, held: bool) -> None:
     assert step(told, CONNECTOR, "no" if held else "yes", "by connector there").text.endswith(text_)
 
 
+PAUSED: list[tuple[dict[str, Any], dict[str, Any], str, str]] = [
+    ({"paused": True}, {}, "persistent", f"{WAITS}the link is paused"),
+    ({}, {"paused": True}, "persistent", f"{WAITS}the connector is paused"),
+    ({"paused": True, **ONCE}, {}, "direct", "it is discarded: the link is paused"),
+    ({**ONCE}, {"paused": True}, "direct", "it is discarded: the connector is paused"),
+]
+
+
+@pytest.mark.parametrize(("link", "whole", "mode", "text_"), PAUSED)
+@pytest.mark.parametrize("runs", [False, True])
+def test_a_link_that_is_paused(
+    configured: Configured,
+    link: dict[str, Any],
+    whole: dict[str, Any],
+    mode: str,
+    text_: str,
+    runs: bool,
+) -> None:
+    """A guaranteed message waits for it, by whichever switch; that is the same of a running router."""
+    loaded = configured(text({"blue": vpn({"out": topic("a/>", **link)}, **whole)}), "edge")
+    state = row("paused" if whole else "up", out=("paused", ""))
+    live = live_mesh([Router(loaded, [state])]) if runs else None  # type: ignore[list-item]
+    told = ask([loaded] if live is None else live.mesh, "a/b", mode, live=live)
+    found = step(told, CONNECTOR, "no")
+    assert text_ in found.text
+    assert "paused: true" in [rule.text for rule in found.rules]
+    assert [one.kind for one in told.arrivals] == (["endpoint"] if mode == "persistent" else [])
+    note = "link out of connector there of edge/blue is paused now"
+    assert told.notes.count(note) == (1 if runs else 0)
+
+
+@pytest.mark.parametrize("mode", ["persistent", "direct"])
+def test_what_comes_in_by_a_link_that_is_paused(configured: Configured, mode: str) -> None:
+    """It is set aside, or discarded where it comes at most once."""
+    more = ONCE if mode == "direct" else {}
+    near = configured(text({"blue": vpn({"out": topic("a/>", **more)})}), "edge")
+    paused = {**inward("a/#"), **more, "paused": True}
+    far = configured(text({"red": vpn({"in": paused}, ALL)}), "core")
+    told = ask([near, far], "a/b", mode)
+    assert not [one for one in told.arrivals if one.router == "core"]
+    found = step(told, CONNECTOR, "no", "by connector there").text
+    if mode == "persistent":
+        assert found.endswith("waits before core/red: the link is paused")
+    else:
+        assert "does not come" in found
+        assert found.endswith("(paused)")
+
+
 def test_a_queue_of_a_link_that_is_full(configured: Configured) -> None:
     """What waits for the link counts for its bounds."""
     loaded = configured(text({"blue": vpn({"out": topic("a/>")})}), "edge")

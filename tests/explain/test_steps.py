@@ -191,6 +191,11 @@ if TYPE_CHECKING:
     [
         ("        enabled: false\n", "it is down: the bridge is disabled", ("enabled: false", 10)),
         (
+            "        paused: true\n        remote_subscriptions: [a/>]\n",
+            "the bridge is paused, and asks for no messages",
+            ("paused: true", 10),
+        ),
+        (
             "        remote_subscriptions: [x/>, y/>]\n",
             "no remote subscription of it matches",
             ("remote subscriptions x/>, y/>", 10),
@@ -227,6 +232,26 @@ def test_a_bridge_that_does_not_take_it(
     assert missed.text.endswith(said)
     assert (missed.rules[0].text, missed.rules[0].line - 1) == rule
     assert Path(missed.rules[0].file).name == "core.yaml"
+
+
+def test_where_a_message_waits_for_a_paused_bridge(pair: Callable[..., list[Loaded]]) -> None:
+    """In the queue to which the bridge is bound; it is not lost."""
+    edge = "    queues: {out: {subscriptions: [a/>]}}\n"
+    core = """\
+      bound:
+        paused: true
+        remote_authentication: {basic: {client_username: any}}
+        remote_msg_vpns: [{name: blue, location: "127.0.0.1:55555", queue_binding: out}]
+    queues: {all: {subscriptions: ['>']}}
+"""
+    told = ask(pair(edge, core), mode="persistent")
+    missed = step(told, BRIDGE, NO, "the bridge is paused")
+    assert missed.text.endswith("it waits in its queue out: the bridge is paused")
+    assert [rule.text for rule in missed.rules] == ["paused: true", "queue_binding: out"]
+    assert [(one.router, one.kind, one.name) for one in told.arrivals] == [
+        ("edge", "endpoint", "out")
+    ]
+    assert told.losses == []
 
 
 def test_a_subscription_that_the_other_side_refuses(pair: Callable[..., list[Loaded]]) -> None:

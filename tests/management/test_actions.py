@@ -15,7 +15,7 @@ from vpnrouter.management.audit import Audit
 from vpnrouter.management.collections import _operator
 from vpnrouter.management.metrics.source import OBJECTS
 from vpnrouter.server.connectors.runner import ConnectorRunner
-from vpnrouter.settings.kinds import CONNECTOR_LINK
+from vpnrouter.settings.kinds import CONNECTOR_LINK, SWITCHES
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.reason import ADMINISTRATIVE_ACTION
 
@@ -63,6 +63,11 @@ ACTIONS: dict[str, tuple[Any, str, str]] = {
         "blue",
         "reconnected connector there",
     ),
+    "/vpnrouter/v1/msgVpns/blue/connectors/there/links/in/reconnect": (
+        None,
+        "blue",
+        "reconnected connector link there/in",
+    ),
     f"/SEMP/v2/action{SESSIONS}/c2,auto/clearStats": (
         None,
         "blue",
@@ -72,6 +77,13 @@ ACTIONS: dict[str, tuple[Any, str, str]] = {
     "/vpnrouter/v1/spool/backup": ({"directory": "DIRECTORY"}, "", "backed up the spool to "),
 }
 """Each action, by path: its body, and what is told."""
+
+SWITCHED: Final = [
+    f"/vpnrouter/v1/msgVpns/blue/{path}/{action.name}"
+    for path in ("bridges/to-a,auto", "connectors/there", "connectors/there/links/in")
+    for action in SWITCHES
+]
+"""Those that change the configuration (test_kind_actions.py)."""
 
 
 @pytest.fixture(autouse=True)
@@ -166,7 +178,7 @@ def test_metrics_of_links(here: Any, connector: Any, name: str) -> None:
     assert list(here.context.figures.rows(CONNECTOR_LINK, lambda vpn: vpn != "blue")) == []
 
 
-each_action = pytest.mark.parametrize("path", ACTIONS)
+each_action = pytest.mark.parametrize("path", [*ACTIONS, *SWITCHED])
 
 
 def operators() -> list[APIRoute]:
@@ -181,7 +193,7 @@ def operators() -> list[APIRoute]:
 
 def test_no_action_is_left_out() -> None:
     """The table has one row for each of them, and nothing else changes something."""
-    left = list(ACTIONS)
+    left = [*ACTIONS, *SWITCHED]
     for route in operators():
         fits = [path for path in left if route.path_regex.fullmatch(path)]
         assert len(fits) == 1, (route.path, fits)
@@ -230,7 +242,7 @@ async def test_actions_are_told(here: Any, stored: Any, name: str) -> None:
 @each_action
 async def test_who_may_not_changes_nothing(here: Any, stored: Any, path: str) -> None:
     """Nothing is done for a viewer, for whom the message VPN is hidden, by POST, or for a body with more in it."""
-    body = ACTIONS[path][0]
+    body = ACTIONS[path][0] if path in ACTIONS else None
     here.clients["c2"].lose()
     seen = here.log.last_event_id
     hidden = ("NOT_FOUND", "UNAUTHORIZED")["spool" in path]

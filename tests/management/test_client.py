@@ -202,7 +202,7 @@ def test_the_configuration(here: Any, url: str) -> None:
         path = config_path("msgVpns", "a/b", "bridges", ("x,y[z]", "auto"))
         assert path == "/msgVpns/a%2Fb/bridges/x%2Cy%5Bz%5D,auto"
         assert client.config_object(path)["enabled"] is True
-        client.enable_bridge("a/b", "x,y[z]", enabled=False)
+        client.act("disable", "msgVpns", "a/b", "bridges", ("x,y[z]", "auto"))
         assert client.config_object(path)["enabled"] is False
         client.create_config("/msgVpns/empty/queues", {"queueName": "a/b,c"})
         names = [row["queueName"] for row in client.config_objects("/msgVpns/empty/queues")]

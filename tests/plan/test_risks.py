@@ -1,7 +1,10 @@
 """What a change would cost."""
 
+from typing import Any
+
 import pytest
 
+from vpnrouter.config.effects import Change, describe
 from vpnrouter.plan.risks import Risk, RouterState, effect_name, risks_of
 from vpnrouter.settings.schema import Effect
 
@@ -150,3 +153,29 @@ def test_each_risk_is_told_once() -> None:
         for key in ("a", "b")
     ]
     assert risks_of(changes, STANDING) == [Risk("flaps", "bridge blue/up reconnects")]
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        (
+            ["bridges", "up", "paused"],
+            "bridge blue/up: guaranteed messages wait in the remote queue, Direct ones are not asked for",
+        ),
+        (
+            ["connectors", "erp", "paused"],
+            "connector blue/erp: nothing crosses, and guaranteed messages are kept",
+        ),
+        (
+            ["connectors", "erp", "links", "t", "paused"],
+            "link t of connector blue/erp: nothing crosses, and guaranteed messages are kept",
+        ),
+    ],
+)
+@pytest.mark.parametrize("pauses", [True, False])
+def test_paused(path: list[str], text: str, pauses: bool) -> None:
+    """A pause costs what does not cross, and says where it is; the end of one costs nothing."""
+    whole: Any = (*("msg_vpns", "blue"), *path)
+    change = Change(whole, not pauses, pauses, Effect.IN_PLACE)
+    row = {"path": list(whole), "text": describe(change), "effect": effect_name(Effect.IN_PLACE)}
+    assert risks_of([row], STANDING) == ([Risk("pauses", text)] if pauses else [])

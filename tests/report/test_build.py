@@ -196,18 +196,12 @@ def test_a_whole_report(
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize("scheme", ["", "file://"], ids=["path", "URI"])
 def test_asyncapi_documents(tracefiles: ModuleType, tmp_path: Path, scheme: str) -> None:
-    """One for each message VPN, of the time asked for, by the storage of its place; without the option there is none,
-    and no job for it.
-    """
-    traces(tracefiles, tmp_path / "traces")
-    odd = [tracefiles.row("ingress", 5 * SECOND, "../a b", topic="t", mode="direct", client="c")]
-    tracefiles.write(tmp_path / "traces", "odd", odd, sample=0.5)
-    asked = ReportRequest(
-        traces=[str(tmp_path / "traces")],
-        output=str(tmp_path / "out"),
+    """One for each message VPN, of the time asked for, by the storage of its place."""
+    asked = odd_report(tracefiles, tmp_path)
+    asked = replace(
+        asked,
         span=Span(since_ns=START + 11 * SECOND - 1),
         against=Span(until_ns=START + 11 * SECOND - 1),
-        formats=frozenset({"json"}),
         asyncapi=f"{scheme}{tmp_path}/docs",
     )
     heard = Stages()
@@ -230,12 +224,29 @@ def test_asyncapi_documents(tracefiles: ModuleType, tmp_path: Path, scheme: str)
         10,
         {"here": 1.0, "least": 1.0, "most": 1.0},
     )
-    whole = replace(asked, span=Span(), against=None)
-    build_report(whole)
-    assert (docs / "odd/%2E.%2Fa%20b.yaml").exists()
+
+
+@pytest.mark.usefixtures("shared")
+def test_asyncapi_documents_are_asked_for(tracefiles: ModuleType, tmp_path: Path) -> None:
+    """A name that is no part of a path is encoded; without the option there is no document, and no job for it."""
+    asked = odd_report(tracefiles, tmp_path)
+    build_report(replace(asked, asyncapi=f"{tmp_path}/docs"))
+    assert (tmp_path / "docs/odd/%2E.%2Fa%20b.yaml").exists()
     heard = Stages()
-    build_report(replace(whole, asyncapi=None), heard)
+    build_report(asked, heard)
     assert not {"channels", "AsyncAPI documents"} & {*heard.names}
+
+
+def odd_report(tracefiles: ModuleType, tmp_path: Path) -> ReportRequest:
+    """Ask for a report on traces of which one message VPN has an odd name."""
+    traces(tracefiles, tmp_path / "traces")
+    odd = [tracefiles.row("ingress", 5 * SECOND, "../a b", topic="t", mode="direct", client="c")]
+    tracefiles.write(tmp_path / "traces", "odd", odd, sample=0.5)
+    return ReportRequest(
+        traces=[str(tmp_path / "traces")],
+        output=str(tmp_path / "out"),
+        formats=frozenset({"json"}),
+    )
 
 
 @pytest.mark.usefixtures("shared")

@@ -102,6 +102,11 @@ REMOTE = {
         ({"health": "disabled"}, "disabled", "disabled by"),
         ({"health": "msg-vpn-disabled"}, "disabled", "message VPN v is disabled"),
         (
+            {"health": "paused", "rxInFlightMsgCount": 7, "lastRxAgeMs": 30_000},
+            "paused",
+            "paused: guaranteed messages wait at the remote",
+        ),
+        (
             {
                 "health": "stalled",
                 "inboundFailureReason": "503 Spool Over Quota",
@@ -214,6 +219,18 @@ def test_queue(changes: dict[str, Any], word: str, why: str) -> None:
             {},
             *("HELD", "link l 1m00s: queue q is full"),
             id="a link is held",
+        ),
+        pytest.param(
+            {"state": "paused", "waitingMsgCount": 1},
+            {},
+            *("paused", "link l is paused: 1 message waiting"),
+            id="a link is paused",
+        ),
+        pytest.param(
+            {"state": "paused", "waitingMsgCount": 2},
+            {"state": "paused", "waitingMsgCount": 2},
+            *("paused", "paused: 2 messages waiting"),
+            id="paused",
         ),
         pytest.param({"parkedMsgCount": 3}, {}, *("parked", "link l: 3 messages"), id="parked"),
     ],

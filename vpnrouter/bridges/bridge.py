@@ -49,6 +49,8 @@ class Inbound(StrEnum):
     """Logged in, and every remote subscription is answered. A refused one shows in the bridge's health."""
     STALLED = "stalled"
     """In sync, but a guaranteed message is refused here and holds back those behind it."""
+    PAUSED = "paused"
+    """Logged in, and an operator lets nothing cross: guaranteed messages wait in the remote queue."""
     NOT_APPLICABLE = "not-applicable"
     """No bridge is configured on this side; the connection serves the remote's bridge alone."""
 
@@ -91,6 +93,9 @@ class Input(StrEnum):
     STALL = "stall"
     RELEASE = "release"
     """What was refused was accepted."""
+    PAUSE = "pause"
+    """An operator lets nothing cross, or has done so before the login."""
+    RESUME = "resume"
     RECONNECT = "reconnect"
     """An operator, or a better remote that is healthy again, asks for a new connection."""
     LOST = "lost"
@@ -108,7 +113,12 @@ class Peer(StrEnum):
     LOGGED_OUT = "logged-out"
 
 
-_LIVE: Final = (Inbound.READY_SUBSCRIBING, Inbound.READY_IN_SYNC, Inbound.STALLED)
+_LIVE: Final = (
+    Inbound.READY_SUBSCRIBING,
+    Inbound.READY_IN_SYNC,
+    Inbound.STALLED,
+    Inbound.PAUSED,
+)
 _ENABLED: Final = tuple(
     state
     for state in Inbound
@@ -161,6 +171,11 @@ INBOUND: Final[dict[tuple[Inbound, Input], Inbound]] = {
     (Inbound.STALLED, Input.SUBSCRIBED): Inbound.STALLED,
     # Through subscribing: what was confirmed meanwhile is looked at again.
     (Inbound.STALLED, Input.RELEASE): Inbound.READY_SUBSCRIBING,
+    **{(state, Input.PAUSE): Inbound.PAUSED for state in _LIVE if state is not Inbound.PAUSED},
+    # Its subscriptions are given up, and asked for again.
+    (Inbound.PAUSED, Input.SUBSCRIPTIONS_CHANGED): Inbound.PAUSED,
+    (Inbound.PAUSED, Input.SUBSCRIBED): Inbound.PAUSED,
+    (Inbound.PAUSED, Input.RESUME): Inbound.READY_SUBSCRIBING,
     **{(state, Input.LOST): Inbound.NOT_READY_WAIT_CLEANUP for state in _LIVE},
     **{(state, Input.RECONNECT): Inbound.NOT_READY_WAIT_CLEANUP for state in _LIVE},
     **{(state, Input.DISABLE): Inbound.DISABLED for state in _ENABLED},
@@ -176,7 +191,7 @@ OUTBOUND: Final[dict[tuple[Outbound, Peer], Outbound]] = {
 """(state, input) → state of the outbound half."""
 
 UP: Final = frozenset(_LIVE)
-"""States in which the bridge is logged in and messages flow."""
+"""States in which the bridge is logged in, and messages flow unless it is paused."""
 
 
 def next_inbound(state: Inbound, given: Input) -> Inbound:
@@ -200,7 +215,9 @@ _FAILURES: Final = frozenset(
 )
 """Inputs whose reason explains why the bridge is not in sync."""
 
-_CLEARED_BY: Final = frozenset({Input.WELCOMED, Input.RELEASE, Input.DISABLE, Input.ENABLE})
+_CLEARED_BY: Final = frozenset(
+    {Input.WELCOMED, Input.RELEASE, Input.PAUSE, Input.DISABLE, Input.ENABLE}
+)
 """Inputs after which the last reason is history."""
 
 
@@ -327,7 +344,7 @@ class Bridge:
 
     @property
     def is_up(self) -> bool:
-        """Whether the bridge is logged in and messages flow."""
+        """Whether the bridge is logged in."""
         return self.inbound_state in UP
 
     @property

@@ -85,6 +85,7 @@ class FlowAcks:
         "_special",
         "_stalled",
         "flow_id",
+        "granted",
         "out",
         "owner",
         "window",
@@ -94,6 +95,7 @@ class FlowAcks:
         self.owner: FlowCallbacks | None = None
         self.flow_id = 0
         self.window = 0
+        self.granted = 0
         self.out: set[int] = set()
         self._acks: list[int] = []
         self._settled: list[tuple[int, int]] = []
@@ -105,7 +107,17 @@ class FlowAcks:
     def opened(self, flow_id: int, window: int) -> None:
         """Note that the flow is bound, with its id and window."""
         self.flow_id = flow_id
-        self.window = window
+        self.window = self.granted = window
+
+    def narrow(self, window: int) -> bool:
+        """Let so many messages be on the way from now on; False for more than were granted, or for no flow."""
+        owner = self.owner
+        if owner is None or not self.flow_id or window > self.granted:
+            return False
+        if window != self.window:
+            self.window = window
+            owner.say(encode.ack(frames.Ack(self.flow_id, window, [])))
+        return True
 
     def over(self) -> None:
         """Drop all pending answers: no flow is bound any more."""
@@ -119,10 +131,11 @@ class FlowAcks:
 
     def came(self, position: int) -> None:
         """Note a received message. Raises ProtocolError for a position in flight already, or beyond the window."""
-        if position in self.out or len(self.out) >= self.window:
+        # What was on its way when the window became narrower still comes.
+        if position in self.out or len(self.out) >= self.granted:
             raise ProtocolError(
                 PROTOCOL_ERROR,
-                f"LINK-41: position {position}, {len(self.out)} out of {self.window}",
+                f"LINK-41: position {position}, {len(self.out)} out of {self.granted}",
             )
         self.out.add(position)
 
@@ -513,8 +526,21 @@ class FlowReceiver:
 
     def take(self, terms: FlowSettings) -> None:
         """Use other settings, for new messages and for those that are retried."""
+        was_paused = self.terms.paused
         self.terms = terms
         self.lanes.policy = terms.on_reject
+        if terms.paused:
+            # What is held is not refused now.
+            self._answers.released()
+        elif was_paused:
+            self.retry()
+
+    def narrow(self, window: int) -> bool:
+        """Have at most so many messages on the way over the flow that is bound; False where that takes another BIND."""
+        if self._ending is not None or not self._answers.narrow(window):
+            return False
+        self._binding.window = window
+        return True
 
     def start(self, owner: FlowCallbacks, client: LinkClient, queue: str, window: int) -> None:
         """Bind `queue` over a link that is up. BIND leaves when all that was accepted is synced."""
@@ -690,6 +716,8 @@ class FlowReceiver:
         """Publish the message at `position` in the message VPN: ENTERED, REFUSED by the spool, or LATER. A message
         whose topic is not valid here is rejected for good, which counts as ENTERED.
         """
+        if self.terms.paused:
+            return LATER
         message = self._messages[position]
         if message.expires_ns and self._expires(position, message):
             return ENTERED
@@ -871,7 +899,7 @@ class FlowReceiver:
         been refused too often, or has expired, is given up, which counts as ENTERED.
         """
         lot = self.lot
-        if lot is None:
+        if lot is None or self.terms.paused:
             return NOT_NOW
         parked = lot.message(number)
         policy = self.terms.failures
@@ -978,7 +1006,8 @@ class FlowReceiver:
         """Handle the outcome of a message, or the sync of something else, by its token."""
         if token >= 0:
             if outcome == REJECTED:
-                self._answers.refused(token, reason, held=token in self._messages)
+                held = token in self._messages and not self.terms.paused
+                self._answers.refused(token, reason, held=held)
             else:
                 self._answers.stored(token, outcome)
         elif token == _ACK:

@@ -28,6 +28,8 @@ HEALTH_DISABLED: Final = "disabled"
 HEALTH_VPN_DISABLED: Final = "msg-vpn-disabled"
 """The bridge is enabled, and its message VPN is not."""
 HEALTH_DOWN: Final = "down"
+HEALTH_PAUSED: Final = "paused"
+"""The bridge is logged in, and an operator lets nothing cross."""
 HEALTH_STALLED: Final = "stalled"
 """Direct messages flow; this router refuses a guaranteed message, which holds those behind it."""
 HEALTH_UNBOUND: Final = "unbound"
@@ -40,6 +42,7 @@ HEALTHS: Final = (
     HEALTH_DISABLED,
     HEALTH_VPN_DISABLED,
     HEALTH_DOWN,
+    HEALTH_PAUSED,
     HEALTH_STALLED,
     HEALTH_UNBOUND,
     HEALTH_INCOMPLETE,
@@ -47,8 +50,10 @@ HEALTHS: Final = (
 )
 """All healths. Where several hold, the first of them is shown."""
 
-LOGGED_IN: Final = frozenset({HEALTH_STALLED, HEALTH_UNBOUND, HEALTH_INCOMPLETE, HEALTH_UP})
-"""The healths of a bridge over which Direct messages flow."""
+LOGGED_IN: Final = frozenset(
+    {HEALTH_PAUSED, HEALTH_STALLED, HEALTH_UNBOUND, HEALTH_INCOMPLETE, HEALTH_UP}
+)
+"""The healths of a bridge that is logged in. Direct messages flow, unless it is paused."""
 
 KEEPS_NONE: Final = "this router keeps no guaranteed messages"
 
@@ -191,9 +196,9 @@ class BridgeLook:
 
     `counters` are those to show, with what the peer's bridge counted on the same connection; `guaranteed_base` and
     `failures_cleared` are taken off the other counts. `driver` runs an own bridge, `link` is the connection, `sender`
-    the record of what is sent. `enabled` is as configured, `bindings` the queues of its `remotes`, which are in their
-    order. `oldest_s` says for metrics how long the oldest message of some endpoints has been waiting, without reading
-    one.
+    the record of what is sent. `enabled` and `paused` are as configured, `bindings` the queues of its `remotes`, which
+    are in their order. `oldest_s` says for metrics how long the oldest message of some endpoints has been waiting,
+    without reading one.
     """
 
     def __init__(
@@ -206,6 +211,7 @@ class BridgeLook:
         link: Link | None = None,
         sender: Bridge | None = None,
         enabled: bool = True,
+        paused: bool = False,
         bindings: Mapping[tuple[str, str], str] | None = None,
         guaranteed_base: Mapping[str, int] | None = None,
         failures_cleared: int = 0,
@@ -219,6 +225,7 @@ class BridgeLook:
         self.link = link
         self.sender = sender
         self.enabled = enabled
+        self.paused = paused
         self.failures = record.failures - failures_cleared
         self.rates = {} if rates is None else rates
         self.ttl_exceeded = ttl_exceeded
@@ -253,6 +260,8 @@ class BridgeLook:
         if inbound is Inbound.DISABLED:
             stopped = self.driver is not None and self.driver.machine.stopped
             return HEALTH_DOWN if stopped else HEALTH_DISABLED
+        if inbound is Inbound.PAUSED:
+            return HEALTH_PAUSED
         if inbound is Inbound.STALLED:
             return HEALTH_STALLED
         if inbound not in UP and inbound is not Inbound.NOT_APPLICABLE:

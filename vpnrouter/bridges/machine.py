@@ -62,8 +62,8 @@ _WAITING: Final = (Inbound.NOT_READY_WAIT_NEXT, Inbound.NOT_READY_WAIT_BRIDGE_VE
 @final
 @dataclass(slots=True)
 class BridgeSettings:
-    """When and where a bridge connects, from the configuration. Delays are nanoseconds; a `failback_delay_ns` of 0
-    means no automatic fail-back, a `give_up_after` of 0 that tries may fail without end.
+    """When and where a bridge connects, and whether it is paused then, from the configuration. Delays are nanoseconds;
+    a `failback_delay_ns` of 0 means no automatic fail-back, a `give_up_after` of 0 that tries may fail without end.
     """
 
     remotes: tuple[Remote, ...] = ()
@@ -73,6 +73,7 @@ class BridgeSettings:
     retry_delay_ns: int = 3 * SECOND_NS
     failback_delay_ns: int = 30 * SECOND_NS
     give_up_after: int = 0
+    paused: bool = False
 
 
 class ConnectionEnds(NamedTuple):
@@ -273,7 +274,12 @@ class Machine:
         """Go on under other settings; `reconnect` where the connection itself changes."""
         self.record.facts = facts
         self.go_on()
+        was_paused = self._settings.paused
         kept = self._take(settings)
+        if settings.paused is not was_paused:
+            kind = table.BRIDGE_PAUSED if settings.paused else table.BRIDGE_RESUMED
+            self._tell(kind, "paused" if settings.paused else "goes on")
+        self._pause(now_ns)
         # What was opened under the settings before is out of date.
         self._give_up(self.standby)
         self.standby = None
@@ -296,6 +302,12 @@ class Machine:
         self._better.clear()
         self._better_ns = now_ns
         return self._actions()
+
+    def _pause(self, now_ns: int) -> None:
+        """Bring the state of a bridge that is logged in to what the settings say of a pause."""
+        record, paused = self.record, self._settings.paused
+        if record.is_up and paused is not (record.inbound_state is Inbound.PAUSED):
+            record.handle(Input.PAUSE if paused else Input.RESUME, now_ns)
 
     def _take(self, settings: BridgeSettings) -> bool:
         """Take the settings; returns whether the remote in use is still among the remotes."""
@@ -455,7 +467,7 @@ class Machine:
         if event == HalfEvent.UNBOUND:
             self._tell(table.NOT_BOUND, f"not bound to its queue: {why}")
         elif event == HalfEvent.STALLED and record.is_up:
-            if record.inbound_state is not Inbound.STALLED:
+            if record.inbound_state not in {Inbound.STALLED, Inbound.PAUSED}:
                 record.handle(Input.STALL, now_ns, why)
                 # A queue that is full and read from stalls all the time.
                 self._stall_told = now_ns >= self._stall_tells_ns
@@ -475,7 +487,7 @@ class Machine:
         record = self.record
         if refusal:
             self._tell(table.SUBSCRIPTION_REFUSED, f"remote subscription refused: {refusal}")
-        if record.inbound_state is Inbound.READY_SUBSCRIBING:
+        if record.inbound_state in {Inbound.READY_SUBSCRIBING, Inbound.PAUSED}:
             record.handle(Input.SUBSCRIBED, now_ns)
             if not self._announced:
                 self._announced = True
@@ -848,6 +860,7 @@ class Machine:
         record.encrypted = login.ends.encrypted
         record.establisher = "local" if login.ends.dialed else "remote"
         record.handle(Input.WELCOMED, now_ns)
+        self._pause(now_ns)
         self._told = ""
         # At once, even if another connection is to be used soon: that one may break before.
         self._ask(login, now_ns)

@@ -60,6 +60,7 @@ class OwnFlow(FlowCallbacks):
         "_asked",
         "_finishing",
         "_half",
+        "_paused",
         "_queue",
         "_timer",
         "bound_since_ns",
@@ -81,17 +82,32 @@ class OwnFlow(FlowCallbacks):
         self._queue = ""
         self._asked = ("", 0, 0, 0, "")
         self._finishing = False
+        self._paused = False
         self._again = _Again(self)
         self._timer: Timer | None = None
 
     # -- what the bridge wants -------------------------------------------------------------------
 
     def ask(self, terms: RemoteSettings) -> None:
-        """Bind the queue of these settings, instead of the bound one where they differ."""
+        """Bind the queue of these settings, instead of the bound one where they differ; a flow that is paused, or goes
+        on, stays bound.
+        """
         flow = terms.flow
         self.taker.take(flow)
+        turns = flow.paused is not self._paused
+        self._paused = flow.paused
         asked = (terms.queue, terms.window, flow.lanes, flow.on_reject, flow.selector)
         if asked == self._asked:
+            return
+        queue, _, lanes, on_reject, selector = self._asked
+        same = (queue, lanes, on_reject, selector) == (
+            terms.queue,
+            flow.lanes,
+            flow.on_reject,
+            flow.selector,
+        )
+        if turns and same and self.bound_since_ns >= 0 and self.taker.narrow(terms.window):
+            self._asked = asked
             return
         if self._queue:
             self._rest()

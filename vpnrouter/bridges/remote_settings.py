@@ -30,6 +30,7 @@ class FlowSettings:
 
     `on_reject` is ON_REJECT_…, `lanes` LANES_… of frames.py, `mapping` renames what comes in. A message that is refused
     is tried again after `retry_ms` at the latest, and `failures` says what becomes of it if it is refused for good.
+    While it is `paused` none enters.
     """
 
     on_reject: int = ON_REJECT_BLOCK
@@ -39,6 +40,7 @@ class FlowSettings:
     mapping: TopicMapping | None = None
     selector: str = ""
     failures: FailurePolicy = field(default_factory=_never)
+    paused: bool = False
 
 
 WINDOW: Final = 255

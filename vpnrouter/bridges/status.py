@@ -258,7 +258,7 @@ class BridgeStatus:
     )
     up: ClassVar = gauge(
         "vpnrouter_bridge_up",
-        "1 while the bridge is logged in, stalled or not.",
+        "1 while the bridge is logged in, stalled or paused or not.",
         reader=lambda one: int(one.health in LOGGED_IN),
     )
     msg_vpn_name: str = read(lambda one: one.record.facts.msg_vpn, "", label("msg_vpn"))
@@ -274,12 +274,14 @@ class BridgeStatus:
         ),
     )
     """As configured. If the message VPN is disabled, the health says so."""
+    paused: bool = read(lambda one: one.paused, False)
+    """As configured: nothing crosses, though the bridge is logged in."""
     health: str = read(
         lambda one: one.health,
         "",
         metric=gauge(
             "vpnrouter_bridge_health",
-            "How the bridge fares, 1: up, incomplete, unbound, stalled, down, msg-vpn-disabled, disabled.",
+            "How the bridge fares, 1: up, incomplete, unbound, stalled, paused, down, msg-vpn-disabled, disabled.",
             "state",
         ),
     )

@@ -31,6 +31,11 @@ def bridge_names(ctx: typer.Context, incomplete: str) -> list[str]:
     return names(What.BRIDGES, ctx.params, incomplete)
 
 
+def connector_names(ctx: typer.Context, incomplete: str) -> list[str]:
+    """Names of connectors."""
+    return names(What.CONNECTORS, ctx.params, incomplete)
+
+
 def client_names(ctx: typer.Context, incomplete: str) -> list[str]:
     """Names of clients."""
     return names(What.CLIENTS, ctx.params, incomplete)

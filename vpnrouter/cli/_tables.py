@@ -118,6 +118,7 @@ CONNECTORS: Final = Spec(
 HEALTH_COLOURS: Final = {
     "up": "green",
     "down": "bold red",
+    "paused": "yellow",
     "stalled": "red",
     "unbound": "red",
     "incomplete": "yellow",

@@ -37,7 +37,10 @@ COMMANDS: Final[Mapping[str, Command]] = {
     "show": Command("vpnrouter.cli.show", "Show what a running router is and does."),
     "tui": Command("vpnrouter.cli.tui", "Look at running routers on a screen."),
     "events": Command("vpnrouter.cli.events", "Show what happened, and follow what happens."),
-    "bridge": Command("vpnrouter.cli.bridge", "Enable, disable or reconnect a bridge."),
+    "bridge": Command("vpnrouter.cli.bridge", "Enable, disable, pause or reconnect a bridge."),
+    "connector": Command(
+        "vpnrouter.cli.connector", "Enable, disable, pause or reconnect a connector, or a link."
+    ),
     "client": Command("vpnrouter.cli.client", "Disconnect a client."),
     "queue": Command("vpnrouter.cli.queue", "Look into a queue, delete, copy or move messages."),
     "spool": Command("vpnrouter.cli.spool", "Back up, restore and verify the message spool."),

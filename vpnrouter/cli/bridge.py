@@ -1,10 +1,9 @@
-"""`vpnrouter bridge enable|disable|reconnect NAME`: bridges of a running router."""
+"""`vpnrouter bridge enable|disable|pause|resume|reconnect NAME`: bridges of a running router."""
 
-from typing import Annotated
+from typing import Final
 
-import typer
-
-from vpnrouter.cli._completion import bridge_names
+from vpnrouter.cli._actions import BridgeName, BridgeVpn, add_bridge_action
+from vpnrouter.cli._actions import group as new_group
 from vpnrouter.cli._output import print_lines
 from vpnrouter.cli._router_access import (
     DEFAULT_URL,
@@ -14,64 +13,19 @@ from vpnrouter.cli._router_access import (
     User,
     connect,
     msg_vpn_of,
-    msg_vpn_option,
 )
+from vpnrouter.settings.kinds import BRIDGE
 
-Name = Annotated[
-    str, typer.Argument(help="The bridge.", show_default=False, autocompletion=bridge_names)
-]
+group: Final = new_group()
 
-MsgVpn = Annotated[str, msg_vpn_option("bridge")]
-
-group = typer.Typer(
-    no_args_is_help=True,
-    rich_markup_mode=None,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-
-
-@group.command("enable")
-def enable(
-    name: Name,
-    msg_vpn: MsgVpn = "",
-    url: Url = DEFAULT_URL,
-    user: User = "",
-    password_file: PasswordFile = None,
-    ca_file: CaFile = None,
-) -> None:
-    """Switch a bridge on. The router keeps that over a restart.
-
-    Exit code 0 when it is switched on, 1 when that could not be done.
-    """
-    with connect(url, user, password_file, ca_file) as client:
-        place = msg_vpn_of(client.bridges(msg_vpn), "bridge", name, msg_vpn)
-        client.enable_bridge(place, name, enabled=True)
-    print_lines(f"bridge {name} in message VPN {place} is enabled")
-
-
-@group.command("disable")
-def disable(
-    name: Name,
-    msg_vpn: MsgVpn = "",
-    url: Url = DEFAULT_URL,
-    user: User = "",
-    password_file: PasswordFile = None,
-    ca_file: CaFile = None,
-) -> None:
-    """Switch a bridge off: it disconnects. The router keeps that over a restart.
-
-    Exit code 0 when it is switched off, 1 when that could not be done.
-    """
-    with connect(url, user, password_file, ca_file) as client:
-        place = msg_vpn_of(client.bridges(msg_vpn), "bridge", name, msg_vpn)
-        client.enable_bridge(place, name, enabled=False)
-    print_lines(f"bridge {name} in message VPN {place} is disabled")
+for _action in BRIDGE.actions:
+    add_bridge_action(group, _action)
 
 
 @group.command("reconnect")
 def reconnect(
-    name: Name,
-    msg_vpn: MsgVpn = "",
+    name: BridgeName,
+    msg_vpn: BridgeVpn = "",
     url: Url = DEFAULT_URL,
     user: User = "",
     password_file: PasswordFile = None,

@@ -127,10 +127,11 @@ def remote_settings_of(
         password="" if by_certificate or password is None else password.reveal(),
         scheme=scheme,
         verified=verifies_name(remote, server_cert),
-        filters=subscriptions(bridge),
-        selectors=selectors(bridge),
+        # What is paused stays bound to its queue, and asks for nothing.
+        filters=[] if bridge.paused else subscriptions(bridge),
+        selectors={} if bridge.paused else selectors(bridge),
         mapping=mapping_of(bridge, "in"),
-        window=window_of(remote),
+        window=0 if bridge.paused else window_of(remote),
         flow=flow_settings_of(bridge),
     )
     return apply_settings(computed, bridge, remote)

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING, Final
 from vpnrouter import limits
 from vpnrouter.config.configured_failures import failures_of
 from vpnrouter.config.model import changed
-from vpnrouter.connectors.amqp.brokers import kind_and_name
+from vpnrouter.connectors.amqp.brokers import QUEUE, kind_and_name
 from vpnrouter.connectors.http.templates import as_topic, parse_header, parse_path
 from vpnrouter.connectors.links import LinkSettings
 from vpnrouter.connectors.machine import Attempts
 from vpnrouter.connectors.settings import ProviderSettings, RequestSettings
 from vpnrouter.core.access import ProviderClient
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
+from vpnrouter.errors import TopicError
 from vpnrouter.selectors import parse_selector
 from vpnrouter.settings.connector import AMQP, AS_SOURCE, HTTP, NAMED, parse_url
 from vpnrouter.settings.schema import apply_settings
@@ -149,6 +150,7 @@ def _taking_out(
         reject_attempts=entry.attempts,
         then="dead-letter",
         expired="deliver",
+        transacted=False,
     )
 
 
@@ -169,36 +171,38 @@ def _retry_ms(connector: Connector, name: str) -> int:
 
 def links_of(connector: Connector) -> list[LinkSettings]:
     """Return the settings of a connector's links, in the order of the configuration."""
-    no_local = needs_no_local(connector)
-    links: list[LinkSettings] = []
-    for name, link in all_links(connector).items():
-        dead_letters = name not in connector.links
-        source = link.source
-        selector = source.selector
-        amqp = speaks_amqp(connector)
-        remote = link.inbound and amqp
-        target = link.target.address
-        computed = LinkSettings(
-            name=name,
-            source=source.address or source.queue or source.topic or "",
-            filter=source_filter(connector, link),
-            inbound=link.inbound,
-            from_queue=source.queue is not None and not dead_letters,
-            dead_letters=dead_letters,
-            retry_ms=_retry_ms(connector, name),
-            rule=rule_of(connector, link),
-            selector=None if selector is None or remote else parse_selector(selector),
-            no_local=no_local,
-            target=target,
-            one_target=amqp and target != AS_SOURCE and CAPTURE not in target,
-            subscription=source.subscription or "",
-            shared=source.shared,
-            selector_text=(selector or "") if remote else "",
-            request=request_of(connector, link),
-            failures=_failures_of(connector, name, link),
-        )
-        links.append(apply_settings(computed, connector, link))
-    return links
+    return [settings_of(connector, name, link) for name, link in all_links(connector).items()]
+
+
+def settings_of(connector: Connector, name: str, link: ConnectorLink) -> LinkSettings:
+    """Return the settings of a link, or of one that takes dead letters. Raises TopicError and SelectorError."""
+    dead_letters = name not in connector.links
+    source = link.source
+    selector = source.selector
+    amqp = speaks_amqp(connector)
+    remote = link.inbound and amqp
+    target = link.target.address
+    computed = LinkSettings(
+        name=name,
+        source=source.address or source.queue or source.topic or "",
+        filter=source_filter(connector, link),
+        inbound=link.inbound,
+        paused=connector.paused or link.paused,
+        from_queue=source.queue is not None and not dead_letters,
+        dead_letters=dead_letters,
+        retry_ms=_retry_ms(connector, name),
+        rule=rule_of(connector, link),
+        selector=None if selector is None or remote else parse_selector(selector),
+        no_local=needs_no_local(connector),
+        target=target,
+        one_target=amqp and target != AS_SOURCE and CAPTURE not in target,
+        subscription=source.subscription or "",
+        shared=source.shared,
+        selector_text=(selector or "") if remote else "",
+        request=request_of(connector, link),
+        failures=_failures_of(connector, name, link),
+    )
+    return apply_settings(computed, connector, link)
 
 
 def needs_no_local(connector: Connector) -> bool:
@@ -217,11 +221,22 @@ def provider_clients_of(connectors: Mapping[str, Connector]) -> dict[str, Provid
         links = [link for link in links_of(connector) if link.enabled and not link.from_queue]
         provided = ProviderClient(
             CONNECTOR_PREFIX + name,
-            [link.filter for link in links if link.inbound],
+            [each for link in links if link.inbound for each in _brought_in(connector, link)],
             [link.filter for link in links if not (link.inbound or link.dead_letters)],
         )
         found |= dict.fromkeys(connector.provider.client_names, provided)
     return found
+
+
+def _brought_in(connector: Connector, link: LinkSettings) -> list[Filter]:
+    """Return the topics whose messages a link brings in, [] where it takes them from a queue."""
+    if not speaks_amqp(connector):
+        return [link.filter]
+    kind, name = kind_and_name(link.source)
+    try:
+        return [] if kind == QUEUE else [parse_filter(name, SMF)]
+    except TopicError:
+        return []  # the broker's own: no topic here is called so
 
 
 def urls_of(connector: Connector) -> tuple[ProviderUrl, ...]:

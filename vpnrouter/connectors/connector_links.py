@@ -118,6 +118,13 @@ class ConnectorLinks:
         for inward in self.inward:
             inward.connected(provider)
 
+    def pause(self, terms: list[LinkSettings]) -> None:
+        """Pause those links that are paused in `terms`, and let the others go on."""
+        for each in terms:
+            link = self.all[each.name]
+            if link.status.paused is not each.paused:
+                link.pause(each.paused)
+
     def disconnected(self, loss: Loss | None = None) -> None:
         """The connection is over: each link waits by itself."""
         for link in self.all.values():

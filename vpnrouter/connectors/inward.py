@@ -75,6 +75,9 @@ _NEVER: Final = {
 """Why a message can never be in this message VPN, and what its dead letter says."""
 
 EXPIRED: Final = "its life time was over before it could enter"
+NO_ROOM: Final = (
+    "what comes in while it is paused has no more room in its queue, and waits at the provider"
+)
 
 ENTERED: Final = 0
 REFUSED: Final = 1
@@ -139,7 +142,11 @@ class InwardLink(UndeliveredOwner):
         self.label = label(publisher.subscriber.client_name, terms.name)
         self.counters = counters
         self.status = LinkStatus(
-            owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
+            owner,
+            terms.name,
+            enabled=terms.enabled,
+            now_ns=vpn.context.now_ns,
+            paused=terms.paused,
         )
         self.spool = spool_of(vpn.context)
         self.aside: SetAside | None = None
@@ -236,6 +243,18 @@ class InwardLink(UndeliveredOwner):
         undelivered, self.undelivered = self.undelivered, None
         if undelivered is not None:
             undelivered.close()
+
+    def pause(self, paused: bool) -> None:
+        """Let nothing enter, though the provider goes on to know the link; or go on, with what was set aside first."""
+        self.terms.paused = paused
+        self.status.pause(paused, self._now_ns)
+        selection = self._selection
+        if paused and selection is not None and selection.held:
+            selection.drop()
+        provider = self.provider
+        if provider is not None:
+            provider.inward_paused(self)
+        self.retry.soon()
 
     # -- messages --------------------------------------------------------------------------------
 
@@ -334,8 +353,8 @@ class InwardLink(UndeliveredOwner):
             self._keep_in_memory(waiting)
             return
         aside = self.aside
-        busy = aside is not None and aside.busy and not why
-        answer = REFUSED if busy else self._enter(waiting)
+        waits = not why and (self.status.paused or (aside is not None and aside.busy))
+        answer = REFUSED if waits else self._enter(waiting)
         if answer == REFUSED and not self._set_aside(waiting):
             answer = LATER
         if answer == LATER:
@@ -478,6 +497,8 @@ class InwardLink(UndeliveredOwner):
             self.counters.returned += 1
         else:
             self.waiting.append(waiting)
+        if self.status.paused:
+            self.status.hold(NO_ROOM, self._now_ns)
         self.retry.wait()
 
     def _keep(self, size: int) -> bool:
@@ -518,21 +539,22 @@ class InwardLink(UndeliveredOwner):
         self.status.hold(reason, self._now_ns)
 
     def go_on(self) -> None:
-        """Try what waits: first what was set aside, which is older."""
+        """Try what waits: first what was set aside, which is older. While the link is paused all is set aside."""
         aside = self.aside
-        if aside is not None:
+        paused = self.status.paused
+        if aside is not None and not paused:
             aside.go_on()
         waiting = self.waiting
         while waiting:
             first = waiting[0]
-            busy = aside is not None and aside.busy
+            busy = paused or (aside is not None and aside.busy)
             held = not first.why and (busy or self._foreseen(first.message))
             answer = REFUSED if held else self._enter(first)
             if answer == LATER or (answer == REFUSED and not self._set_aside(first)):
                 break
             waiting.popleft()
             self._keep(-(first.message.size + limits.SPOOL_BODY_COST))
-        if waiting or (aside is not None and aside.busy):
+        if waiting or (aside is not None and aside.busy and not paused):
             self.retry.wait()
             return
         self.held("")

@@ -23,6 +23,8 @@ class LinkState(StrEnum):
     """It carries messages."""
     HELD = "held"
     """A message is refused, and what comes behind it waits."""
+    PAUSED = "paused"
+    """An operator lets nothing cross. What it would carry waits."""
     REFUSED = "refused"
     """It cannot carry messages over this connection."""
     STOPPED = "stopped"
@@ -58,8 +60,11 @@ TABLE: Final[dict[tuple[LinkState, LinkEvent], LinkState]] = {
     (LinkState.REFUSED, LinkEvent.LOST): LinkState.DOWN,
 }
 """(state, event) → the next state. What is missing changes nothing: a link that has stopped is made anew by a
-reconnect. HELD is no row: whether a message is held is
-another matter than whether there is a connection."""
+reconnect. HELD and PAUSED are no rows: whether a message is
+held, or the link paused, is another matter than whether there is a connection."""
+
+ALIVE: Final = (LinkState.DOWN, LinkState.OPENING, LinkState.UP)
+"""States instead of which PAUSED is told, or else HELD."""
 
 COUNTS: Final = (
     "messages",
@@ -132,28 +137,41 @@ class LinkOwner:
 
 @final
 class LinkStatus:
-    """The state of the link `name` since `since_ns` (monotonic), and the `reason` for it ("" where it needs none)."""
+    """The state of the link `name` since `since_ns` (monotonic), and the `reason` for it ("" where it needs none).
+    `paused`: nothing is to cross.
+    """
 
-    __slots__ = ("_held", "_owner", "_reason", "_state", "name", "since_ns")
+    __slots__ = ("_held", "_owner", "_reason", "_state", "name", "paused", "since_ns")
 
-    def __init__(self, owner: LinkOwner, name: str, *, enabled: bool, now_ns: int) -> None:
+    def __init__(
+        self, owner: LinkOwner, name: str, *, enabled: bool, now_ns: int, paused: bool = False
+    ) -> None:
         self._owner = owner
         self.name = name
         self._state = LinkState.DOWN if enabled else LinkState.DISABLED
         self._reason = ""
         self._held = ""
+        self.paused = paused
         self.since_ns = now_ns
 
     @property
     def state(self) -> LinkState:
         """What the link is doing."""
-        alive = self._state in (LinkState.DOWN, LinkState.OPENING, LinkState.UP)
-        return LinkState.HELD if self._held and alive else self._state
+        if self._state not in ALIVE:
+            return self._state
+        if self.paused:
+            return LinkState.PAUSED
+        return LinkState.HELD if self._held else self._state
 
     @property
     def reason(self) -> str:
         """Why it carries nothing, or less than it should; "" where nothing is wrong with the link."""
-        return self._held if self.state is LinkState.HELD else self._reason
+        return self._held if self.state in (LinkState.HELD, LinkState.PAUSED) else self._reason
+
+    @property
+    def is_open(self) -> bool:
+        """Whether it may carry messages over the connection, paused or not."""
+        return self._state is LinkState.UP
 
     @property
     def opens(self) -> bool:
@@ -177,6 +195,13 @@ class LinkStatus:
         if reason != self._held:
             before = self.state
             self._held = reason
+            self._tell(before, now_ns)
+
+    def pause(self, paused: bool, now_ns: int) -> None:
+        """Note that nothing is to cross, or that messages cross again."""
+        if paused is not self.paused:
+            before = self.state
+            self.paused = paused
             self._tell(before, now_ns)
 
     def _tell(self, before: LinkState, now_ns: int) -> None:

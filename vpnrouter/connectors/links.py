@@ -27,14 +27,17 @@ class LinkSettings:
     `source` is what it takes from, as written: a filter at the provider, a filter here, or a queue here.
     `filter` matches the topics of its messages. `rule` renames them, None where they keep their topics; `queue_target`
     is the one queue that they enter instead, "" for none. One that is not `enabled` carries nothing, and what it would
-    take out is kept. `no_local`: what came from the provider does not go back. `failures` says what becomes of a
-    message that the provider refuses, or that cannot enter. One that has visited more than `max_ttl` places does not
-    come in. `request` is how it sends to an HTTP server, None for other providers. `dead_letters`: it takes out what
-    another link has given up, whose name is before the first `/` of its own; what the provider refuses of that is sent
-    again after `retry_ms`.
+    take out is kept; so it is with one that is `paused`, by itself or with its connector, and what it would bring in is
+    kept too. `no_local`: what came from the provider does not go back. `failures` says what becomes of a message that
+    the provider refuses, or that cannot enter. One that has visited more than `max_ttl` places does not come in.
+    `request` is how it sends to an HTTP server, None for other providers. `dead_letters`: it takes out what another
+    link has given up, whose name is before the first `/` of its own; what the provider refuses of that is sent again
+    after `retry_ms`.
 
     Of AMQP: `target` is the address at the provider as written, `one_target`: all messages go there. A link inward has
-    the `subscription` of this name, `shared` with others, and has the provider select by `selector_text`.
+    the `subscription` of this name, `shared` with others, and has the provider select by `selector_text`. One outward
+    is `transacted`: it sends batches of `batch_size` messages (0: as many as usual), each in a transaction; one that is
+    not full waits for `batch_wait_ns`, for ever below 0. Without transactions no more than so many are under way.
     """
 
     name: str
@@ -43,6 +46,7 @@ class LinkSettings:
     filter: Filter
     inbound: bool
     enabled: bool = True
+    paused: bool = False
     from_queue: bool = False
     qos: int = 1
     rule: MappingRule | None = None
@@ -59,6 +63,9 @@ class LinkSettings:
     subscription: str = ""
     shared: bool = False
     selector_text: str = ""
+    transacted: bool = False
+    batch_size: int = 0
+    batch_wait_ns: int = 0
     request: RequestSettings | None = None
 
     @property

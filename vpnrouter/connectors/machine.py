@@ -11,6 +11,9 @@ from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 if TYPE_CHECKING:
     from vpnrouter.settings.connector import ProviderUrl
 
+PAUSED: Final = "paused"
+"""What is told of a connector that is up, instead of that, while nothing is to cross: the connection is no other."""
+
 LEAST_DELAY_NS: Final = 100 * MILLISECOND_NS
 """Least delay between two attempts, whatever the configuration says."""
 

@@ -118,7 +118,11 @@ class OutwardLink(UndeliveredOwner):
         self.label = label(local_name, terms.name)
         self.counters = counters
         self.status = LinkStatus(
-            owner, terms.name, enabled=terms.enabled, now_ns=vpn.context.now_ns
+            owner,
+            terms.name,
+            enabled=terms.enabled,
+            now_ns=vpn.context.now_ns,
+            paused=terms.paused,
         )
         self.topics = LinkTopics([terms])
         self.provider: Provider | None = None
@@ -172,7 +176,8 @@ class OutwardLink(UndeliveredOwner):
             self._not_opened = 0
             self._let_go()
         if self.tap is not None:
-            self.tap.plug(provider)
+            if not self.status.paused:
+                self.tap.plug(provider)
         else:
             try:
                 self._bind(provider)
@@ -216,6 +221,22 @@ class OutwardLink(UndeliveredOwner):
             self.tap.unplug()
         self._unbind()
         self.status.happened(LinkEvent.LOST, self._now_ns)
+
+    def pause(self, paused: bool) -> None:
+        """Take nothing out, though the connection is there and the link consumes from its queue; or go on."""
+        self.terms.paused = paused
+        self.status.pause(paused, self._now_ns)
+        provider, tap, flow = self.provider, self.tap, self.flow
+        if provider is None or not self.status.is_open:
+            return
+        if tap is not None and paused:
+            tap.unplug()
+        elif tap is not None:
+            tap.plug(provider)
+        if not paused:
+            provider.outward_resumed(self)
+            if flow is not None:
+                flow.endpoint.wake()
 
     def stop(self) -> None:
         """Consume no more, though the connection is there."""
@@ -265,6 +286,11 @@ class OutwardLink(UndeliveredOwner):
             self.suspected.discard(message_id)
         if flow.endpoint.settle(flow, message_id, ACCEPTED):
             self.counters.delivered += 1
+
+    def rolled_back(self, flow: OutwardFlow, message_id: int) -> None:
+        """The provider has not got a message after all, through no fault of it: it is in its queue again."""
+        if flow.endpoint.settle(flow, message_id, RELEASED):
+            self.counters.returned += 1
 
     def refused(self, flow: OutwardFlow, message_id: int, why: str) -> None:
         """The provider does not take a message, for `why`."""
@@ -589,7 +615,7 @@ class OutwardFlow(Flow):
     @override
     def room(self) -> int:
         connection = self.connection
-        if self.closed or connection.closing or connection.faulty:
+        if self.closed or self.link.status.paused or connection.closing or connection.faulty:
             return 0
         if self.link.crowded:
             return 0

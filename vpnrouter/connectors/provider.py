@@ -15,13 +15,16 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter import limits
 from vpnrouter.connectors.link_state import LinkOwner
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.text import printable
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.inward import InwardLink
     from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
+    from vpnrouter.connectors.settings import ProviderSettings
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
@@ -51,6 +54,11 @@ class Loss(NamedTuple):
 
 ENDED: Final = "the provider ended the connection"
 """Begins why a connection ended that the provider has closed."""
+
+MASK: Final = "***"
+
+LEAST_SECRET: Final = 4
+"""Characters of a secret that is looked for in what a provider says: a shorter one stands in any text."""
 
 ALONE: Final = 1
 """Messages on the way while one is suspected of ending the connection. Each answer lets one more be on the way then."""
@@ -91,6 +99,7 @@ class Provider:
         "identity",
         "place",
         "protocol",
+        "secrets",
         "unclaimed",
         "vpn",
     )
@@ -101,7 +110,7 @@ class Provider:
         vpn: MessageVpn,
         client_name: str,
         protocol: str,
-        place: str,
+        settings: ProviderSettings,
         *,
         carries_path: bool,
     ) -> None:
@@ -109,9 +118,20 @@ class Provider:
         self.vpn = vpn
         self.identity = (client_name, vpn.name)
         self.protocol = protocol
-        self.place = place
+        self.place = settings.place
+        self.secrets = settings.secrets
         self.carries_path = carries_path
         self.unclaimed: dict[str, int] = {}
+
+    def scrubbed(self, text: str, most: int = limits.PRINTED_CHARS) -> str:
+        """Return what a provider says without secrets, on one line, of at most `most` characters.
+
+        It is cut after that, since a part of a secret is one too.
+        """
+        for secret in self.secrets:
+            if len(secret) >= LEAST_SECRET:
+                text = text.replace(secret, MASK)
+        return printable(text, most)
 
     def begin(self) -> None:
         """Log in."""
@@ -150,6 +170,9 @@ class Provider:
         """Ask for the messages of a link, which is told whether it gets them (`opened`, `refused`)."""
         raise AssertionError(link)
 
+    def inward_paused(self, link: InwardLink) -> None:
+        """A link was paused, or goes on. What still comes for one that is paused is set aside if it is guaranteed."""
+
     # -- links that take messages out ------------------------------------------------------------
 
     def offer(self, link: OutwardLink) -> None:
@@ -159,6 +182,9 @@ class Provider:
     def flow(self, link: OutwardLink, endpoint: Endpoint) -> OutwardFlow:
         """Return a flow that sends what `endpoint` has for a link; not bound yet."""
         raise AssertionError(link)
+
+    def outward_resumed(self, link: OutwardLink) -> None:
+        """A link was paused, and goes on: send what has waited here."""
 
     def send_direct(self, link: OutwardLink, message: Message, topic: bytes) -> str:
         """Send a message at most once, under `topic`; "" or the reason (discard_reasons.py) why it was not."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, final
 
@@ -39,6 +40,21 @@ class ProviderSettings:
     shows_certificate: bool = False
     token: str | None = None
     max_connections: int = 16
+
+    @property
+    def basic(self) -> str:
+        """The login in the basic scheme (RFC 7617, 2)."""
+        login = self.username.encode() + b":" + (self.password or b"")
+        return base64.b64encode(login).decode()
+
+    @property
+    def secrets(self) -> list[str]:
+        """What nobody is shown, also where the provider repeats it."""
+        if self.token is not None:
+            return [self.token]
+        if not self.username:
+            return []
+        return [self.basic, (self.password or b"").decode("utf-8", "replace")]
 
 
 @final

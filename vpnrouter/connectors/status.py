@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from vpnrouter.connectors.inward import InwardLink
-from vpnrouter.connectors.machine import Machine, State
+from vpnrouter.connectors.machine import PAUSED, Machine, State
 from vpnrouter.settings.schema import Value
 from vpnrouter.settings.shown import counter, fill, gauge, label, read
 from vpnrouter.units import SECOND_NS
@@ -90,6 +90,11 @@ class ConnectorLook(NamedTuple):
         return self.machine.state is State.UP
 
     @property
+    def state(self) -> str:
+        """What it is doing."""
+        return PAUSED if self.up and self.written.paused else self.machine.state.value
+
+    @property
     def url(self) -> str:
         """The address that is in use, or is tried next, "" for none."""
         return str(self.machine.url) if self.machine.attempts.urls else ""
@@ -122,16 +127,18 @@ class ConnectorLinkStatus:
     target: str = read(lambda one: one.target, "")
     quality_of_service: str = read(lambda one: one.written.quality_of_service, "")
     enabled: bool = read(lambda one: one.written.enabled, True)
+    paused: bool = read(lambda one: one.running.status.paused, False)
+    """Whether nothing crosses by it, since it is paused, or its connector."""
     state: str = read(
         lambda one: one.running.status.state.value,
         "",
         metric=gauge(
             "vpnrouter_connector_link_state",
-            "What the link is doing, 1: up, opening, held, refused, stopped, down, disabled.",
+            "What the link is doing, 1: up, opening, paused, held, refused, stopped, down, disabled.",
             "state",
         ),
     )
-    """`disabled`, `down`, `opening`, `up`, `held`, `refused` or `stopped`."""
+    """`disabled`, `down`, `opening`, `up`, `paused`, `held`, `refused` or `stopped`."""
     state_reason: str = read(lambda one: one.running.status.reason, "")
     """Why it carries nothing, or less than it should; "" where it works."""
     state_since: int = read(
@@ -254,12 +261,14 @@ class ConnectorStatus:
         reader=lambda one: int(one.up),
     )
     enabled: bool = read(lambda one: one.written.enabled, True)
+    paused: bool = read(lambda one: one.written.paused, False)
+    """Whether all its links are paused by it."""
     state: str = read(
-        lambda one: one.machine.state.value,
+        lambda one: one.state,
         "",
         metric=gauge("vpnrouter_connector_state", "What the connector is doing, 1.", "state"),
     )
-    """`disabled`, `connecting`, `logging-in`, `up`, `waiting` or `stopped`."""
+    """`disabled`, `connecting`, `logging-in`, `up`, `paused` (and up), `waiting` or `stopped`."""
     provider: str = read(lambda one: one.url, "")
     """The address that is in use, or is tried next."""
     protocol: str = read(

@@ -571,7 +571,7 @@ def from_mqtt(
         annotations[Symbol(JMS_REPLY_TO)] = _jms_kind(reply_to)
     correlation = properties.correlation_data
     said = MessageProperties(
-        message_id=named.get(_ID) or message_id or None,
+        message_id=named.get(_ID) or message_id or named.get(_ID),
         user_id=named[_USER].encode() if _USER in named else None,
         to=to,
         subject=named.get(_SUBJECT),

@@ -27,6 +27,8 @@ REFUSED: Final = "refused"
 """Of a bridge's guaranteed messages only: refused here and given up, for the remote's dead message queue."""
 UNACCOUNTED: Final = "unaccounted-after-crash"
 """What was there when the counts were written last, and not when the router was back: nobody knows where it went."""
+PAUSED: Final = "paused"
+"""Of a link of a connector only: it came at most once while the link was paused."""
 FAULT: Final = "router-fault"
 """A fault of the router, which was contained, cut it off."""
 
@@ -48,6 +50,7 @@ REASONS: Final = (
     RETURNED,
     REFUSED,
     UNACCOUNTED,
+    PAUSED,
     FAULT,
 )
 

@@ -33,6 +33,7 @@ from vpnrouter.core.fault_barrier import TASK
 from vpnrouter.core.forward import RouteTable
 from vpnrouter.core.guaranteed.endpoint_settings import EndpointSettings, default_session_settings
 from vpnrouter.core.guaranteed.refusals import QUOTA_EXCEEDED, TOO_MANY_ENDPOINTS
+from vpnrouter.core.known_deliveries import KnownLinks
 from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.core.retained import Retained, retain
 from vpnrouter.core.route import Route, ShareGroup, build, point_to_point
@@ -51,7 +52,7 @@ from vpnrouter.trace.events import DIRECT, DISCARD, SUBSCRIBE, UNSUBSCRIBE
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from vpnrouter.core.access import AclProfile, ProviderClient
+    from vpnrouter.core.access import AclProfile, BoundRule, ProviderClient
     from vpnrouter.core.context import RouterContext
     from vpnrouter.core.credentials import Credentials
     from vpnrouter.core.duplicates import SeenIds
@@ -221,6 +222,7 @@ class MessageVpn:
         "endpoints_of",
         "groups",
         "ingress_flows",
+        "known_links",
         "lasting",
         "leaving",
         "limits",
@@ -292,6 +294,7 @@ class MessageVpn:
         # Of what AMQP clients make.
         self.queue_terms = EndpointSettings()
         self.links_away = LinksAway()
+        self.known_links = KnownLinks(name)
         # What its clients and links hold.
         self.memory = MemoryAccount(name, self.limits.max_memory_bytes, context.memory)
         # Sessions that outlive their connection, and bytes of wills, by client username.
@@ -336,6 +339,14 @@ class MessageVpn:
         ):
             # A topic in the cache is not looked at again.
             self.forget_all_routes()
+
+    def subscribe_rule(self, acl: AclProfile, username: str, client_name: str) -> BoundRule | None:
+        """Return what a client may be sent by its ACL profile, without what a connector carries if it belongs to its
+        provider; None is everything.
+        """
+        rule = acl.subscribe.bound(username, client_name)
+        provided = self.provider_clients.get(client_name)
+        return rule if provided is None else provided.rule_without(rule)
 
     def local_name(self, client_name: str) -> str:
         """The name by which no-local knows a client."""

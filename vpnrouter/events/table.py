@@ -414,6 +414,12 @@ BRIDGE_MESSAGE_STAYS: Final = EventType(
     "No dead message queue of a bridge takes a message that it has given up; it stays, and is tried again",
     label="",
 )
+BRIDGE_PAUSED: Final = EventType(
+    "VPN_BRIDGING_PAUSED", NOTICE, BRIDGE, "An operator has paused a bridge", label=""
+)
+BRIDGE_RESUMED: Final = EventType(
+    "VPN_BRIDGING_RESUMED", NOTICE, BRIDGE, "It goes on", clears="VPN_BRIDGING_PAUSED", label=""
+)
 BRIDGE_TTL: Final = EventType(
     "VPN_BRIDGING_TTL_EXCEEDED",
     WARNING,
@@ -450,6 +456,12 @@ CONNECTOR_LINK_RELEASED: Final = EventType(
     NOTICE,
     BRIDGE,
     "Nothing of a link waits any more for the message VPN to take it",
+)
+CONNECTOR_PAUSED: Final = EventType(
+    "VPN_CONNECTOR_PAUSED", NOTICE, BRIDGE, "An operator has paused a connector, or a link of one"
+)
+CONNECTOR_RESUMED: Final = EventType(
+    "VPN_CONNECTOR_RESUMED", NOTICE, BRIDGE, "It goes on", clears="VPN_CONNECTOR_PAUSED"
 )
 CONNECTOR_MESSAGE_REFUSED: Final = EventType(
     "VPN_CONNECTOR_MESSAGE_REFUSED",

@@ -15,6 +15,7 @@ from vpnrouter.connectors.link_state import LinkEvent, LinkState
 from vpnrouter.connectors.links import LinkTopics
 from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
 from vpnrouter.connectors.provider import ConnectorCallbacks, Provider
+from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.connection import Connection
 from vpnrouter.core.discard_reasons import LOOP_DETECTED, TOPIC_PARSE_ERROR
 from vpnrouter.core.tracing import outcome
@@ -146,9 +147,10 @@ class MemoryProvider(Provider):
     def __init__(self, connector: MemoryConnector, providers: Providers) -> None:
         context = connector.vpn.context
         connection = Connection(context, connector.address, limits.OUTBOX_BYTES)
-        name, place = connector.links.client_name, connector.place
+        name = connector.links.client_name
+        settings = ProviderSettings(place=connector.place)
         carries_path = connector.carries_path
-        super().__init__(connection, connector.vpn, name, "", place, carries_path=carries_path)
+        super().__init__(connection, connector.vpn, name, "", settings, carries_path=carries_path)
         self.connector = connector
         self.providers = providers
 

@@ -14,7 +14,7 @@ from vpnrouter.config.parse import Document, Node
 from vpnrouter.config.router import Loaded, RouterConfig
 from vpnrouter.config.secrets import ENVIRONMENT
 from vpnrouter.connectors.link_state import LinkState
-from vpnrouter.connectors.machine import State
+from vpnrouter.connectors.machine import PAUSED, State
 from vpnrouter.core.amqp.subscriptions import add_endpoint, holder_in, judge
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import (
@@ -47,7 +47,9 @@ _ATTRACTING: Final = {KIND_NAMES[kind]: kind for kind in (TOPIC_ENDPOINT, SUBSCR
 CLIENT_CERTIFICATE: Final = "client-certificate"
 """The authentication scheme of a bridge that shows a certificate."""
 
-_TROUBLED: Final = frozenset({LinkState.HELD, LinkState.REFUSED, LinkState.STOPPED})
+_TROUBLED: Final = frozenset(
+    {LinkState.HELD, LinkState.PAUSED, LinkState.REFUSED, LinkState.STOPPED}
+)
 """States of a connector's link of which the answer says why."""
 
 _BRIDGES: Final = "clientName==#bridge/*"
@@ -87,6 +89,11 @@ class Live:
                     f"bridge {place[2]} into {router}/{place[1]} is stalled now: {why}; its guaranteed"
                     " messages wait at the remote, Direct ones cross"
                 )
+            elif state == Inbound.PAUSED:
+                self.notes.append(
+                    f"bridge {place[2]} into {router}/{place[1]} is paused now: guaranteed messages wait at the"
+                    " remote, Direct ones do not cross"
+                )
             elif state and state not in UP:
                 self.observed.down[place] = why
         for row in client.connectors():
@@ -100,14 +107,15 @@ class Live:
             str(link["linkName"]): (str(link.get("state", "")), str(link.get("stateReason", "")))
             for link in row.get("links", ())
         }
-        why = "" if state == State.UP else str(row.get("failure", "")) or state
+        why = "" if state in (State.UP, PAUSED) else str(row.get("failure", "")) or state
         self.observed.connectors[place] = SeenConnector(
             str(row.get("provider", "")), str(row.get("protocol", "")), why, links
         )
         for link, (stands, reason) in links.items():
             if stands in _TROUBLED:
+                why = f": {reason}" if reason else ""
                 self.notes.append(
-                    f"link {link} of connector {place[2]} of {router}/{place[1]} is {stands} now: {reason}"
+                    f"link {link} of connector {place[2]} of {router}/{place[1]} is {stands} now{why}"
                 )
 
     def ask_names(self, client: ManagementClient) -> None:

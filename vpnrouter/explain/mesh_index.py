@@ -82,6 +82,7 @@ WORDS: Final[dict[str, str]] = {
     discard_reasons.SUBSCRIBE_TOPIC_ACL: "its receiver may not have this topic any more",
     discard_reasons.TRANSMIT_CONGESTION: "the receiver was too slow and its outbox full",
     discard_reasons.CLIENT_NOT_CONNECTED: "who subscribes is not connected",
+    discard_reasons.PAUSED: "its link is paused, and keeps nothing that comes at most once",
     discard_reasons.NO_LOCAL_DELIVERY: "it came over this link",
     discard_reasons.NOT_SUBSCRIBED: "the bridge did not ask for its topic",
     discard_reasons.LOOP_DETECTED: "it has been there",

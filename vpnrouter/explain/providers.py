@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from vpnrouter.connectors.provider import Receipts
 from vpnrouter.connectors.visited import entry_of, visited
-from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import PAUSED, TOPIC_PARSE_ERROR
 from vpnrouter.core.message import Message
 from vpnrouter.explain.request import DIRECT, PERSISTENT, Event
 
@@ -175,10 +175,15 @@ class Providers:
     def _enter(self, entry: Entry, message: Message, qos: int) -> None:
         link = entry.link
         provider = link.provider
+        paused = link.status.paused
+        if paused and not qos and not entry.reason:
+            entry.reason = PAUSED
         if entry.reason:
             link.discards(message, entry.reason)
+        elif paused:
+            entry.waits = "the link is paused"
         elif qos and link.terms.name in entry.connector.held:
-            entry.waits = entry.connector.held[link.terms.name]
+            entry.waits = f"the link is held now: {entry.connector.held[link.terms.name]}"
         elif qos:
             link.enter(message, self._receipts, 0)
         elif provider is not None:

@@ -177,6 +177,12 @@ def why_not(index: MeshIndex, visit: Visit, bridge: MemoryBridge, queues: list[s
         path = (*bridge.remote_path(remote), "connect_order")
         rules = [attribute(bridge.node.loaded, path)]
         return f"it takes from {now} now", rules
+    if bridge.configured.bridge.paused:
+        switch = attribute(bridge.node.loaded, (*bridge.path, "paused"))
+        if remote.queue_binding in queues:
+            waits = f"it waits in its queue {remote.queue_binding}: the bridge is paused"
+            return waits, [switch, *flow_rules(bridge)]
+        return "the bridge is paused, and asks for no messages", [switch]
     reason, rules = _direct(index, visit, bridge)
     queue = remote.queue_binding
     if queue:

@@ -46,6 +46,8 @@ def link_rules(connector: MemoryConnector, terms: LinkSettings) -> list[Rule]:
             rule(loaded, (*path, "source", "selector"), f"selector: {link.source.selector}")
         )
     rules.append(attribute(loaded, (*path, "quality_of_service")))
+    if link.transacted:
+        rules.append(attribute(loaded, (*path, "transacted")))
     target = link.target
     if terms.queue_target:
         rules.append(rule(loaded, (*path, "target", "queue"), f"target queue: {target.queue}"))
@@ -53,6 +55,16 @@ def link_rules(connector: MemoryConnector, terms: LinkSettings) -> list[Rule]:
         key, text = ("topic", target.topic) if terms.inbound else ("address", target.address)
         rules.append(rule(loaded, (*path, "target", key), f"target {key}: {text}"))
     return rules
+
+
+def paused(connector: MemoryConnector, link: str) -> tuple[str, Rule | None]:
+    """Return that a link is paused and by which switch, "" where it is not."""
+    loaded = connector.node.loaded
+    if connector.configured.paused:
+        return "the connector is paused", attribute(loaded, (*connector.path, "paused"))
+    if connector.configured.links[link].paused:
+        return "the link is paused", attribute(loaded, (*link_path(connector, link), "paused"))
+    return "", None
 
 
 def state_rule(connector: MemoryConnector) -> Rule:
@@ -93,7 +105,7 @@ def came(entry: Entry) -> str:
     if entry.reason:
         return f"does not come from {by} into {place}: {in_words(entry.reason)}"
     if entry.waits:
-        return f"comes from {by} and waits before {place}: the link is held now: {entry.waits}"
+        return f"comes from {by} and waits before {place}: {entry.waits}"
     renamed = f" as topic {entry.topic}" if entry.link.terms.rule is not None else ""
     return f"comes from {by} into {place}{renamed}"
 
@@ -167,6 +179,9 @@ def _state(connector: MemoryConnector, link: OutwardLink) -> tuple[str, list[Rul
     if not terms.enabled:
         path = (*link_path(connector, terms.name), "enabled")
         return "the link is disabled", [attribute(loaded, path)]
+    why, decided = paused(connector, terms.name)
+    if decided is not None:
+        return why, [decided]
     if not connector.up:
         return f"the connector is down: {connector.why}", [state_rule(connector)]
     status = link.status

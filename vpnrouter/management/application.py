@@ -17,6 +17,7 @@ from vpnrouter.errors import RequestError
 from vpnrouter.management import (
     clients,
     events,
+    kind_actions,
     mqtt_sessions,
     router,
     router_config,
@@ -45,6 +46,7 @@ ROUTERS: Final = (
     router.routes,
     scrape.routes,
     *all_pages(),
+    kind_actions.routes,
     clients.routes,
     subscriptions.ours,
     mqtt_sessions.routes,

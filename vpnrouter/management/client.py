@@ -59,11 +59,6 @@ class ConfigCalls(Transport):
         """Delete an object."""
         self.delete(CONFIG + path)
 
-    def enable_bridge(self, msg_vpn: str, bridge: str, *, enabled: bool) -> None:
-        """Switch a bridge on or off."""
-        path = config_path("msgVpns", msg_vpn, "bridges", (bridge, "auto"))
-        self.patch_config(path, {"enabled": enabled})
-
 
 def config_path(*parts: str | tuple[str, ...]) -> str:
     """Return `/msgVpns/blue/bridges/from-edge,auto` of `"msgVpns", "blue", "bridges", ("from-edge", "auto")`."""
@@ -288,6 +283,10 @@ class ManagementClient(QueueCalls, ConfigCalls):
     def clear_client_stats(self, msg_vpn: str, client: str) -> None:
         """Reset the counts of a client."""
         self.put(f"{ACTION}{_client(msg_vpn, client)}/clearStats", {})
+
+    def act(self, action: str, *place: str | tuple[str, ...]) -> None:
+        """Do what the kind of an object declares: `act("pause", "msgVpns", "blue", "connectors", "there")`."""
+        self.put(f"/vpnrouter/v1{config_path(*place)}/{action}", {})
 
     def disconnect_bridge(self, msg_vpn: str, bridge: str) -> None:
         """End the connection of a bridge; one that is enabled connects again."""

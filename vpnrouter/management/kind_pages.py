@@ -4,24 +4,19 @@ What is shown of a kind is its status class, or what is configured where it name
 status has a list under their key.
 """
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import make_dataclass
 from functools import cache, partial
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from fastapi import APIRouter, Depends, Request
-from starlette.responses import Response
+from fastapi import APIRouter
 
-from vpnrouter.management.answers.replies import object_reply
 from vpnrouter.management.answers.rows import Row, row_of
 from vpnrouter.management.api_context import ApiContext
 from vpnrouter.management.collections import (
-    OF_MSG_VPN,
-    OURS,
     Children,
     Collection,
     Found,
-    OperatorDep,
     name_in_path,
     serve,
     serve_all,
@@ -30,8 +25,7 @@ from vpnrouter.management.collections import (
 from vpnrouter.management.config.attribute import NUMBER, TEXT, TRUTH, Attribute
 from vpnrouter.management.config.document_access import reached
 from vpnrouter.management.config.kinds import TYPES
-from vpnrouter.management.dependencies import ContextDep, MsgVpnDep, audit_action, body_of
-from vpnrouter.settings.kinds import KINDS, Action, Form, Kind, children_of, loaded
+from vpnrouter.settings.kinds import KINDS, Form, Kind, children_of, loaded
 from vpnrouter.settings.shown import fill, read
 from vpnrouter.text import snake
 
@@ -53,6 +47,13 @@ def pages_of(kind: Kind) -> tuple[APIRouter, ...]:
 def all_pages() -> list[APIRouter]:
     """Return the pages of all kinds, each once."""
     return list({id(page): page for kind in KINDS for page in pages_of(kind)}.values())
+
+
+def running_in(kind: Kind, context: ApiContext, msg_vpn: str) -> dict[str, Any]:
+    """Return the running objects of a message VPN by name."""
+    objects = context.edge.objects.get(kind)
+    found = () if objects is None else objects.items()
+    return {name: one for vpn, name, one in found if vpn == msg_vpn}
 
 
 @cache
@@ -83,15 +84,8 @@ def _configured(attribute: Attribute, one: Any) -> Any:  # noqa: ANN401 - a valu
     return attribute.shown(reached(one.settings, attribute.keys))
 
 
-def _running(kind: Kind, context: ApiContext, msg_vpn: str) -> dict[str, Any]:
-    """Return the running objects of a message VPN by name."""
-    objects = context.edge.objects.get(kind)
-    found = () if objects is None else objects.items()
-    return {name: one for vpn, name, one in found if vpn == msg_vpn}
-
-
 def _found(kind: Kind, context: ApiContext, msg_vpn: str) -> Found:
-    here = _running(kind, context, msg_vpn)
+    here = running_in(kind, context, msg_vpn)
 
     def status(name: str) -> "DataclassInstance | None":
         one = here.get(name)
@@ -128,8 +122,6 @@ def _made(kind: Kind) -> APIRouter:
     with_those = "".join(f", each with its `{each.collection}`" for each in below)
     described = f"The {kind.one}s of all message VPNs that the user sees{with_those}."
     serve_all(routes, collection, described, row)
-    for action in kind.actions:
-        _serve_action(routes, kind, collection, named, action)
     return routes
 
 
@@ -148,35 +140,4 @@ def _children(kind: Kind, below: Kind) -> Children:
         description=below.about or f"The {words} of a {kind.one}.",
         found=found,
         key=lambda one: (getattr(one, attribute),),
-    )
-
-
-def _serve_action(
-    routes: APIRouter,
-    kind: Kind,
-    collection: Collection,
-    named: Callable[..., Awaitable[str]],
-    action: Action,
-) -> None:
-    async def act(
-        request: Request,
-        caller: OperatorDep,
-        context: ContextDep,
-        msg_vpn: MsgVpnDep,
-        name: Annotated[str, Depends(named)],
-    ) -> Response:
-        await body_of(request, {})
-        getattr(_running(kind, context, msg_vpn)[name], action.name)()
-        audit_action(request, caller, f"{action.past} {kind.one} {name}", msg_vpn)
-        return object_reply(request, {}, {})
-
-    routes.add_api_route(
-        f"{OURS}{OF_MSG_VPN}/{kind.collection}/{{{collection.key}}}/{action.name}",
-        act,
-        methods=["PUT"],
-        name=action.name,
-        summary=f"{action.name.capitalize()} {collection.article} {kind.one}",
-        description=action.doc,
-        tags=["vpnrouter"],
-        response_model=None,
     )

@@ -15,7 +15,7 @@ ORDER: Final = ("grow", "bridge", "trim")
 POLL_S: Final = 0.2
 """Seconds between looks whether bridges and connectors are up."""
 
-_CARRYING: Final = ("up", "held", "disabled")
+_CARRYING: Final = ("up", "held", "paused", "disabled")
 """States of a link that the provider carries, or that is not to carry anything."""
 
 
@@ -137,7 +137,7 @@ class PlanExecution:
             if place not in down:
                 continue
             waiting = [link for link in row["links"] if link["state"] not in _CARRYING]
-            if row["state"] != CONNECTOR_UP:
+            if row["state"] not in CONNECTOR_UP:
                 down[place] = str(row["failure"] or row["state"])
             elif waiting:
                 down[place] = "; ".join(

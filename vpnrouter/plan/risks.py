@@ -1,17 +1,18 @@
-"""Lists what a change would cost: bridges that reconnect, clients that are disconnected, messages that are lost."""
+"""Lists what a change would cost: bridges that reconnect or are paused, clients cut off, messages that are lost."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
 from vpnrouter.bridges.look import LOGGED_IN
-from vpnrouter.connectors.machine import State
+from vpnrouter.connectors.machine import PAUSED, State
 from vpnrouter.management.answers.rows import Row
 from vpnrouter.settings.schema import Effect
 
-CONNECTOR_UP: Final = State.UP.value
+CONNECTOR_UP: Final = frozenset({State.UP.value, PAUSED})
+"""States of a connector that its provider has let in."""
 
-Kind = Literal["flaps", "disconnects", "loses"]
+Kind = Literal["flaps", "disconnects", "loses", "pauses"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +56,7 @@ class RouterState:
 
     def connector_is_up(self, msg_vpn: str, connector: str) -> bool:
         """Return whether the provider of a connector has let it in."""
-        return any(row["state"] == CONNECTOR_UP for row in self._connectors(msg_vpn, connector))
+        return any(row["state"] in CONNECTOR_UP for row in self._connectors(msg_vpn, connector))
 
     def kept(self, msg_vpn: str, connector: str, link: str | None = None) -> int:
         """Return messages that are kept for the links of a connector, or for one; not those of queues."""
@@ -85,6 +86,11 @@ def effect_name(effect: Effect) -> str:
     return effect.name.lower().replace("_", "-")
 
 
+_MSG_VPNS: Final = "msg_vpns"
+_PAUSED: Final = "paused"
+_SWITCHED_ON: Final = "-> true"
+"""In the text of a change."""
+
 _VPN: Final = 2
 _MEMBER: Final = 4
 _LINK: Final = 6
@@ -101,6 +107,8 @@ def _risks(change: Row, current: RouterState) -> list[Risk]:
     path, effect = [str(step) for step in change["path"]], change["effect"]
     if effect == effect_name(Effect.REMOVED):
         return _removed(path, current)
+    if path[-1] == _PAUSED and path[0] == _MSG_VPNS:
+        return _paused(path) if _SWITCHED_ON in change["text"] else []
     if effect == effect_name(Effect.DISCONNECT):
         return [Risk("disconnects", _shut_out(path, current))]
     if effect in {effect_name(Effect.RECONNECT), effect_name(Effect.RECONNECT_IF_USED)}:
@@ -145,6 +153,17 @@ def _removed(path: list[str], current: RouterState) -> list[Risk]:
     elif len(path) > _MEMBER and path[2] == "bridges" and path[_MEMBER] == "remote_msg_vpns":
         return _flaps(path, effect_name(Effect.RECONNECT_IF_USED), current)
     return risks
+
+
+def _paused(path: list[str]) -> list[Risk]:
+    """Return what is not carried, and where it is meanwhile."""
+    _, vpn, kind, name, *more = path
+    if kind == "bridges":
+        what = f"bridge {vpn}/{name}: guaranteed messages wait in the remote queue, Direct ones are not asked for"
+    else:
+        which = f"link {more[1]} of connector" if len(more) > 1 else "connector"
+        what = f"{which} {vpn}/{name}: nothing crosses, and guaranteed messages are kept"
+    return [Risk("pauses", what)]
 
 
 def _connector_removed(vpn: str, name: str, current: RouterState) -> list[Risk]:

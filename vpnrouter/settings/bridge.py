@@ -83,7 +83,9 @@ class TopicMapping(Settings):
 class BasicRemoteAuthentication(Settings, effect=Effect.NEXT_LOGIN):
     """Client username and password for the remote message VPN."""
 
-    client_username: str | None = attribute(None, text=names.CLIENT_USERNAME, examples=("bridge",))
+    client_username: str | None = attribute(
+        None, text=names.CLIENT_USERNAME, examples=("bridge",), guards=True
+    )
     """Client username to log in with; its client profile must allow bridge connections."""
 
     mechanism: Mechanism = attribute("scram-sha-256", ours=True, guards=True)
@@ -188,7 +190,7 @@ class RemoteMsgVpn(Settings, effect=Effect.IN_PLACE):
     """Exclusive queue of the remote message VPN that guaranteed messages are taken from."""
 
     client_username: str | None = attribute(
-        None, text=names.CLIENT_USERNAME, effect=Effect.NEXT_LOGIN, held=None
+        None, text=names.CLIENT_USERNAME, effect=Effect.NEXT_LOGIN, held=None, guards=True
     )
     """Used here instead of remote_authentication's."""
 
@@ -256,6 +258,10 @@ class Bridge(Failures, effect=Effect.IN_PLACE):
     # The bridge comes up or goes down, and nobody else notices.
     enabled: bool = attribute(True, semp_default=False)
     """Whether it connects."""
+
+    paused: bool = attribute(False, ours=True)
+    """Whether nothing crosses by it, though it is connected: guaranteed messages wait in the remote queue, Direct ones
+    are not asked for."""
 
     guaranteed_retry_interval: int = attribute(
         1000, least=10, most=3_600_000, held="retry_ms", ours=True

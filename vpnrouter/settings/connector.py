@@ -24,7 +24,7 @@ from vpnrouter.settings.schema import (
     like,
     numbered,
 )
-from vpnrouter.units import SECOND_NS
+from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 
 QualityOfService = Literal["at-most-once", "duplicates-ok", "once-and-only-once"]
 Retained = Literal["keep", "clear"]
@@ -185,6 +185,8 @@ def parse_url(text: str) -> ProviderUrl:
     if not parts.hostname or (base and not based) or parts.query or parts.fragment:
         form = f"{parts.scheme}://HOST[:PORT]{'[/BASE]' if based else ''}"
         raise ValueError(f"{text} is not of the form {form}")
+    if port == 0:
+        raise ValueError(f"{text} names port 0, on which nobody listens")
     if not _BASE.fullmatch(base) or "/../" in f"{base}/" or "/./" in f"{base}/":
         raise ValueError(f"{text} has a path that is none of a URL: percent-encode it")
     host = unquote(parts.hostname)
@@ -301,7 +303,7 @@ class Provider(Settings, held=False):
     the first url is the name; together with the router's name where it is an address of the machine
     itself."""
 
-    username: str | None = attribute(None, text=names.CLIENT_USERNAME, held="username")
+    username: str | None = attribute(None, text=names.CLIENT_USERNAME, held="username", guards=True)
     """Username to log in with."""
 
     password: Secret | None = attribute(None, text=Text(0, limits.PASSWORD_BYTES), sent=True)
@@ -330,8 +332,9 @@ class Provider(Settings, held=False):
     under this name."""
 
     client_names: tuple[str, ...] = attribute((), text=Text(1, limits.CLIENT_ID_BYTES))
-    """Names of MQTT clients of this message VPN by which the provider is connected here itself, because it
-    has a bridge of its own. What the links carry does not go by these clients as well."""
+    """Names of clients of this message VPN (client ids of MQTT, container ids of AMQP) by which the provider is
+    connected here itself, because it has a bridge of its own. What the links carry does not go by these clients as
+    well."""
 
     mqtt_version: MqttVersion = attribute("auto")
     """MQTT version; auto is 5, and 3.1.1 where the provider knows no 5."""
@@ -353,7 +356,7 @@ class Provider(Settings, held=False):
     (docs/connectors.md); other is one that understands the capabilities `queue` and `topic` of JMS."""
 
     virtual_host: str | None = attribute(
-        None, text=Text(1, limits.PATH_LENGTH), held="virtual_host"
+        None, text=names.VIRTUAL_HOST, held="virtual_host", guards=True
     )
     """Of AMQP: the name under which the provider is asked for, such as vhost:NAME of RabbitMQ; the host of the url
     without it."""
@@ -461,12 +464,35 @@ class LinkRequest(Settings, held=False):
             raise ValueError(f"headers has at most {limits.HTTP_HEADERS}")
 
 
+class LinkBatch(Settings, held=False):
+    """How many messages a link sends together."""
+
+    max_size: int = attribute(0, least=0, most=10_000, held="batch_size")
+    """With `transacted` the messages of one transaction; 0 is 100. Without it, messages that may be under way and not
+    answered; 0 is as many as the provider takes, 10,000 at most."""
+
+    max_time: int = attribute(
+        0,
+        least=-1,
+        most=3_600_000,
+        held="batch_wait_ns",
+        scale=MILLISECOND_NS,
+        held_least=-MILLISECOND_NS,
+    )
+    """With `transacted`: milliseconds that a transaction waits to be full from its first message on; 0 takes what is
+    there, -1 waits until it is full."""
+
+
 class ConnectorLink(Failures, effect=Effect.RECONNECT):
     """A link of a connector: messages go from its source to its target, one way."""
 
     enabled: bool = attribute(True)
     """Whether it carries messages. What a disabled link would take out is kept for it. What it would bring in is
     not: the provider is told that the router does not want it."""
+
+    paused: bool = attribute(False, effect=Effect.IN_PLACE, held=None)
+    """Whether nothing crosses, though it is open: what it would take out is kept for it, and what comes in from the
+    provider at least once is set aside. It goes on in order."""
 
     quality_of_service: QualityOfService = attribute(
         "duplicates-ok", held="qos", codes=numbered(QualityOfService)
@@ -499,6 +525,13 @@ class ConnectorLink(Failures, effect=Effect.RECONNECT):
     request: LinkRequest = group(LinkRequest)
     """How they are sent to an HTTP server."""
 
+    transacted: bool = attribute(False)
+    """Whether messages are sent in transactions of the provider, a batch in each. It has to be one of AMQP that has
+    transactions."""
+
+    batch: LinkBatch = group(LinkBatch)
+    """How many are sent together, to a provider of AMQP."""
+
     @property
     def inbound(self) -> bool:
         """Whether it brings messages into the message VPN."""
@@ -525,6 +558,9 @@ class Connector(Settings, effect=Effect.RECONNECT):
 
     enabled: bool = attribute(True, held=None)
     """Whether it connects. What waits for it is kept."""
+
+    paused: bool = attribute(False, effect=Effect.IN_PLACE, held=None)
+    """Whether all its links are paused. It stays connected."""
 
     provider: Provider = group(Provider)
     """The foreign broker."""

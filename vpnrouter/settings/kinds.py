@@ -67,14 +67,51 @@ class KeyPart(NamedTuple):
 
 
 class Action(NamedTuple):
-    """What an operator may do to an object: `name` is the path's last word and the method of the running object.
+    """What an operator may do to an object: `name` is the path's last word.
 
-    `past` is what the audit says was done, `doc` what the API says of it.
+    `past` is what the audit says was done, `now` what is so then, `doc` what the API says of it. An action that `sets`
+    an attribute changes the configuration, so that it outlives a restart. Another one is a method of the running
+    object, or of the one that it stands in; that gets the name of what stands in it.
     """
 
     name: str
     past: str
+    now: str
     doc: str
+    sets: tuple[str, bool] | None = None
+
+
+SWITCHES: Final = (
+    Action(
+        "enable",
+        "enabled",
+        "is enabled",
+        "Switch it on. It stays on over a restart.",
+        ("enabled", True),
+    ),
+    Action(
+        "disable",
+        "disabled",
+        "is disabled",
+        "Switch it off: it disconnects. It stays off over a restart.",
+        ("enabled", False),
+    ),
+    Action(
+        "pause",
+        "paused",
+        "is paused",
+        "Let nothing cross, though it stays connected. It stays paused over a restart, and what waits for it is kept.",
+        ("paused", True),
+    ),
+    Action(
+        "resume",
+        "resumed",
+        "goes on",
+        "Let messages cross again, those that have waited first.",
+        ("paused", False),
+    ),
+)
+"""Of what carries messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -105,7 +142,7 @@ class Kind:
     about: str = ""
     """What the API says of their list; "" is that they are those of what holds them."""
     actions: tuple[Action, ...] = ()
-    """What operators may do to one of them, where the pages are made of the kind alone."""
+    """What operators may do to one of them."""
     running: str = ""
     """The class of its running objects, as MODULE:NAME; "" where an object is only its configuration."""
     status: str = ""
@@ -444,6 +481,7 @@ BRIDGE: Final = Kind(
     example="from-yellow",
     doc="Bridges by name.",
     check="vpnrouter.config.checks.bridges:check_bridges",
+    actions=SWITCHES,
     running="vpnrouter.server.objects.bridges:BridgeObjects",
     status="vpnrouter.bridges.status:BridgeStatus",
     pages="vpnrouter.management.bridges:PAGES",
@@ -521,9 +559,11 @@ CONNECTOR: Final = Kind(
     check="vpnrouter.config.checks.connectors:check_connectors",
     about="The connectors of a message VPN to foreign brokers.",
     actions=(
+        *SWITCHES,
         Action(
             "reconnect",
             "reconnected",
+            "connects again",
             "Connect anew, beginning with the first address; also a connector that has stopped.",
         ),
     ),
@@ -545,6 +585,16 @@ CONNECTOR_LINK: Final = Kind(
     example="sensors-in",
     doc="Links by name.",
     about="The links of a connector, in the order of the configuration.",
+    actions=(
+        *SWITCHES,
+        Action(
+            "reconnect",
+            "reconnected",
+            "connects again",
+            "Begin it anew, also where it has stopped or was refused. It shares the connection of its connector, which"
+            " connects anew with all its links.",
+        ),
+    ),
     status="vpnrouter.connectors.status:ConnectorLinkStatus",
     identity=_name("linkName", names.CONNECTOR_LINK, "Name of the link."),
     ours=True,

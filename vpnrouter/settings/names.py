@@ -55,6 +55,8 @@ BRIDGE: Final = _name(
 _IN_PATHS: Final = r"(?!\.{1,2}$)[A-Za-z0-9._-]+"
 """In a path of the API, `.` and `..` are steps, which clients take before they send it (RFC 3986, 5.2.4)."""
 
+VIRTUAL_HOST: Final = _name("a virtual host", limits.PATH_LENGTH)
+
 CONNECTOR: Final = _name(
     "a connector name",
     limits.BRIDGE_NAME_LENGTH,

@@ -4,7 +4,8 @@
     a first ep      offsets settled             e ep            endpoint definition (JSON)
     k ep            deliverable mark (u64 id)   c ep id         redelivery count (u16)
     p ep pid        outbound QoS 2: u64 id, or u48 turn once PUBREC came and PUBREL is due (earlier builds: empty)
-    q ep pid        inbound QoS 2 packet id seen
+    q ep pid        inbound QoS 2 packet id seen; of a link of AMQP a slot, with a turn and the tag of a delivery
+    l vpn 0 ep      link of AMQP whose deliveries are known again (JSON)
     s vpn 0 client  durable MQTT session        t vpn 0 topic   retained message (record)
     b vpn 0 bridge  positions of a bridge       n               next spool id that is not reserved
     w vpn 0 client  will of an MQTT client      g               bridges deleted, with what they had taken (JSON)
@@ -33,6 +34,7 @@ SESSION: Final = b"s"
 RETAINED: Final = b"t"
 BRIDGE: Final = b"b"
 WILL: Final = b"w"
+KNOWN_LINK: Final = b"l"
 GONE: Final = b"g"
 SHEET: Final = b"h"
 SHEET_ENDPOINT: Final = SHEET + b"e"
@@ -113,6 +115,16 @@ def will(vpn: str, client: str) -> bytes:
     return WILL + _two(vpn, client.encode())
 
 
+def known_link(vpn: str, number: int) -> bytes:
+    """Return the key of a link of AMQP whose deliveries are known again."""
+    return KNOWN_LINK + _two(vpn, number.to_bytes(4, "big"))
+
+
+def number_of_link(key: bytes) -> int:
+    """Return the number in a key made by `known_link`."""
+    return int.from_bytes(key[-4:], "big")
+
+
 def endpoint_counters(number: int) -> bytes:
     """Return the key of the counts of an endpoint."""
     return SHEET_ENDPOINT + number.to_bytes(4, "big")
@@ -140,7 +152,7 @@ def connector_counters(vpn: str, connector: str, link: str) -> bytes:
 
 
 def of_vpn(prefix: bytes, vpn: str) -> bytes:
-    """Return what all keys of one kind (SESSION, RETAINED, BRIDGE, WILL) in a message VPN begin with."""
+    """Return what all keys of one kind (SESSION, RETAINED, BRIDGE, WILL, KNOWN_LINK) in a message VPN begin with."""
     return prefix + _two(vpn, b"")
 
 

@@ -78,6 +78,7 @@ _KINDS: Final = {
     keys.INDEX: "indexes of messages",
     keys.BRIDGE: "positions of bridges: messages may cross again",
     keys.WILL: "wills of MQTT clients",
+    keys.KNOWN_LINK: "links of AMQP whose deliveries are known again: some may come twice",
     keys.SHEET: "counts of endpoints, bridges and connectors",
     keys.GONE: "positions of deleted bridges",
     keys.SECRET: "the secret of delivery tags: AMQP clients get again what they have not settled",

@@ -34,7 +34,7 @@ _KEY_LENGTHS: Final = {
 }
 """What is not checked value by value."""
 
-_TEXT_KEYS: Final = (keys.SESSION, keys.RETAINED, keys.BRIDGE, keys.WILL)
+_TEXT_KEYS: Final = (keys.SESSION, keys.RETAINED, keys.BRIDGE, keys.WILL, keys.KNOWN_LINK)
 _SEGMENT_KEYS: Final = (keys.BODIES, keys.INDEX, keys.SETTLED)
 
 _VALUE_LENGTHS: Final = {

@@ -1,63 +1,73 @@
-"""Carries out what an operator does to a bridge or a client."""
+"""Carries out what an operator does to a bridge, a connector or a client."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from vpnrouter.settings.kinds import CONNECTOR, Kind
 from vpnrouter.tui import api
 from vpnrouter.tui.api import Router
+from vpnrouter.tui.keys import Key
 
 if TYPE_CHECKING:
     from vpnrouter.tui.screens.view import View
 
 
-class BridgeAction(NamedTuple):
-    """`name` is what the key line calls it, `question` is filled with the bridge and its message VPN."""
+class ObjectAction(NamedTuple):
+    """What is done to a bridge or a connector. `name` is what the key line calls it, where it is `shown` there;
+    `question` is filled with the object and its message VPN.
+    """
 
     key: str
     name: str
     help: str
     question: str
     done: str
+    shown: bool = True
 
-    @staticmethod
-    def of(name: str) -> BridgeAction:
-        """The action of this name."""
-        return next(one for one in ACTIONS if one.name == name)
-
-    def begin(self, view: View, router: Router, msg_vpn: str, bridge: str) -> None:
-        """Ask for confirmation, then do the action to the bridge."""
-        if bridge.startswith("#bridge/") and self.name != "reconnect":
+    def begin(self, view: View, router: Router, kind: Kind, msg_vpn: str, name: str) -> None:
+        """Ask for confirmation, then do the action to the object of this kind."""
+        if name.startswith("#bridge/") and self.name != "reconnect":
             view.show_notice("this is a bridge of another router: it is configured there", "warn")
             return
-        question = self.question.format(f"bridge {bridge} in message VPN {msg_vpn}")
+        question = self.question.format(f"{kind.one} {name} in message VPN {msg_vpn}")
 
         async def do() -> str:
-            await _do(self, router, msg_vpn, bridge)
-            return f"bridge {bridge} {self.done}"
+            await router.api.put(_path(self, kind, msg_vpn, name), {})
+            return f"{kind.one} {name} {self.done}"
 
         view.act(router, question, do)
 
 
-async def _do(action: BridgeAction, router: Router, msg_vpn: str, bridge: str) -> None:
+def _path(action: ObjectAction, kind: Kind, msg_vpn: str, name: str) -> str:
+    if kind is CONNECTOR:
+        return f"{api.OURS}{api.connector(msg_vpn, name)}/{action.name}"
     if action.name == "reconnect":
-        path = f"{api.ACTION}{api.bridge(msg_vpn, bridge)}/disconnect"
-        await router.api.put(path, {})
-        return
-    path = f"{api.CONFIG}{api.bridge(msg_vpn, bridge)}"
-    await router.api.patch(path, {"enabled": action.name == "enable"})
+        return f"{api.ACTION}{api.bridge(msg_vpn, name)}/disconnect"
+    return f"{api.OURS}{api.bridge(msg_vpn, name)}/{action.name}"
 
 
 ACTIONS: Final = (
-    BridgeAction("e", "enable", "enable the bridge", "Enable {}?", "is enabled"),
-    BridgeAction(
+    ObjectAction("e", "enable", "enable it", "Enable {}?", "is enabled"),
+    ObjectAction(
         "x",
         "disable",
-        "disable the bridge; messages stop",
+        "disable it; messages stop",
         "Disable {}? No message crosses until it is enabled again.",
         "is disabled",
     ),
-    BridgeAction(
+    ObjectAction(
+        "p",
+        "pause",
+        "pause it: no message crosses, and it stays connected",
+        "Pause {}? No message crosses until it is resumed; guaranteed ones wait.",
+        "is paused",
+        shown=False,
+    ),
+    ObjectAction(
+        "u", "resume", "resume it: what has waited crosses", "Resume {}?", "goes on", shown=False
+    ),
+    ObjectAction(
         "R",
         "reconnect",
         "drop its connection; it connects again",
@@ -66,16 +76,16 @@ ACTIONS: Final = (
     ),
 )
 
+KEYS: Final = tuple(
+    Key(one.key, f"do('{one.name}')", one.name if one.shown else "", one.help, changes=True)
+    for one in ACTIONS
+)
+"""Their keys, on the screens of bridges and connectors."""
 
-def reconnect(view: View, router: Router, msg_vpn: str, connector: str) -> None:
-    """Reconnect a connector, after asking."""
 
-    async def do() -> str:
-        await router.api.put(f"{api.OURS}{api.connector(msg_vpn, connector)}/reconnect", {})
-        return f"connector {connector} connects again"
-
-    which = f"connector {connector} in message VPN {msg_vpn}"
-    view.act(router, f"Reconnect {which}? Its connection is dropped and made anew.", do)
+def begin(name: str, view: View, router: Router, kind: Kind, msg_vpn: str, one: str) -> None:
+    """Begin the action `name` to the object `one`."""
+    next(each for each in ACTIONS if each.name == name).begin(view, router, kind, msg_vpn, one)
 
 
 def disconnect(view: View, router: Router, msg_vpn: str, client: str) -> None:

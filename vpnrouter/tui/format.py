@@ -115,6 +115,7 @@ STATE_STYLES: Final = {
     "connecting": "warn",
     "logging-in": "warn",
     "opening": "warn",
+    "paused": "note",
     "disabled": "note",
     "msg-vpn-disabled": "note",
     "active-consumer": "good",

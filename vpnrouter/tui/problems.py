@@ -17,7 +17,7 @@ from vpnrouter.units import DAY_S, MEGABYTE
 RANKS: Final = (
     *("DOWN", "FAULT", "LOST", "REFUSED", "STOPPED", "EXPIRED", "UNBOUND", "HELD", "STALLED"),
     *("REFUSING", "FULL", "LOSING", "EXPIRES", "INCOMPLETE", "BACKS UP", "NO READER"),
-    *("parked", "disabled"),
+    *("parked", "paused", "disabled"),
 )
 """Words of trouble, the worst first: what carries nothing or loses guaranteed messages; what is about to; what waits
 for somebody who may come; what somebody has wanted so."""
@@ -193,6 +193,8 @@ def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
     if row["health"] == "msg-vpn-disabled":
         yield problem("disabled", f"message VPN {vpn} is disabled")
         return
+    if row["health"] == "paused":
+        yield problem("paused", "paused: guaranteed messages wait at the remote")
     if row["health"] == "stalled":
         held = f"guaranteed messages are held, Direct ones cross: {row['inboundFailureReason']}"
         yield problem("STALLED", f"{fmt.age(row['stateAgeMs'])}: {held}")
@@ -201,7 +203,8 @@ def _of_bridge(store: RouterState, row: Row) -> Iterator[Problem]:
         yield problem("INCOMPLETE", why)
     for way, words in (("rx", "from"), ("tx", "to")):
         waiting, idle = row[f"{way}InFlightMsgCount"], row[f"last{way.capitalize()}AgeMs"]
-        if waiting and idle >= STILL_MS and row["health"] != "stalled":
+        meant = row["health"] == "stalled" or (way == "rx" and row["health"] == "paused")
+        if waiting and idle >= STILL_MS and not meant:
             what = in_number(waiting, "message")
             wait = in_number(waiting, "waits", "wait")
             why = f"{fmt.figure(waiting)} {what} {words} the remote {wait} since {fmt.age(idle)}"
@@ -254,8 +257,13 @@ def _of_connector(store: RouterState, row: Row) -> Iterator[Problem]:
         return
     if is_down(row):
         yield problem("DOWN", f"{row['state']}: {row['failure']}")
+    if row["state"] == "paused":
+        yield problem("paused", f"paused: {counted(row['waitingMsgCount'], 'message')} waiting")
     for link in row["links"]:
         which = f"link {link['linkName']}"
+        if link["state"] == "paused" and row["state"] != "paused":
+            waiting = counted(link["waitingMsgCount"], "message")
+            yield problem("paused", f"{which} is paused: {waiting} waiting")
         if found := LINK_WORDS.get(link["state"]):
             since = fmt.duration(link["stateSince"])
             yield problem(found, f"{which} {since}: {link['stateReason']}")

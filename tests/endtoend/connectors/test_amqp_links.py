@@ -9,6 +9,8 @@ from typing import Any, Final
 
 import pytest
 import yaml
+from paho.mqtt.packettypes import PacketTypes
+from paho.mqtt.properties import Properties
 
 from vpnrouter.testing.modules import load_module
 
@@ -91,6 +93,11 @@ CELLS: Final = [
     pytest.param("ourselves", "queue://", "at-most-once", False),
     pytest.param("ourselves", "queue://", "duplicates-ok", False),
     pytest.param("ourselves over amqpws", "queue://", "duplicates-ok", False),
+    pytest.param("ourselves", "queue://", "duplicates-ok, transacted", False),
+    pytest.param("ourselves", "queue://", "once-and-only-once", True),
+    pytest.param("ourselves", "queue://", "once-and-only-once, transacted", True),
+    pytest.param("artemis", "queue://", "duplicates-ok, transacted", False, marks=PEERS),
+    pytest.param("artemis", "queue://", "once-and-only-once, transacted", True, marks=PEERS),
     pytest.param("artemis", "queue://", "at-most-once", False, marks=PEERS),
     pytest.param("artemis", "queue://", "duplicates-ok", False, marks=PEERS),
     pytest.param("artemis", "queue://", "once-and-only-once", True, marks=PEERS),
@@ -100,7 +107,7 @@ CELLS: Final = [
     pytest.param("rabbitmq", "queue://", "at-most-once", False, marks=PEERS),
     pytest.param("rabbitmq", "queue://", "duplicates-ok", False, marks=PEERS),
 ]
-"""Provider and scheme, kind of address, quality of service, and whether nothing is doubled."""
+"""Provider and scheme, kind of address, quality of service (in transactions), and whether nothing is doubled."""
 
 
 @pytest.mark.parametrize(("name", "kind", "quality", "exact"), CELLS)
@@ -119,6 +126,7 @@ def test_there_and_back(
     """What was published, at whatever QoS, is at the other side, as often as the quality promises."""
     name, _, scheme = name.partition(" over ")
     scheme = scheme or "amqp"
+    quality, _, transacted = quality.partition(", ")
     broker = provide(name, scheme)
     link = network.link()
     link.target = ("127.0.0.1", broker.port)
@@ -126,6 +134,8 @@ def test_there_and_back(
     address = f"{kind}{QUEUE}"
     subscription = {"subscription": "all"} if kind == "topic://" else {}
     out = {"source": {"queue": "work"}, "target": {"address": address}, **terms}
+    if transacted:
+        out |= {"transacted": True, "batch": {"max_size": 7, "max_time": 50}}
     back = {"source": {"address": address, **subscription}, "target": {"queue": "near"}, **terms}
     text = document(f"{scheme}://{link.address}", out, back)
     here = start(text, "here")
@@ -175,6 +185,47 @@ def test_there_and_back(
     for vpn in ("blue", "green"):
         for row in here.api().connectors(vpn)[0]["links"]:
             assert providers.balances(row)
+
+
+SELECTED: Final = [
+    pytest.param("ourselves", "queue://", True),
+    pytest.param("artemis", "queue://", True, marks=PEERS),
+    pytest.param("artemis", "topic://", True, marks=PEERS),
+    pytest.param("rabbitmq", "queue://", False, marks=PEERS),
+]
+"""Provider, kind of address, and whether the provider knows selectors."""
+
+
+@pytest.mark.parametrize(("name", "kind", "knows"), SELECTED)
+def test_a_selector(
+    start: Any, paho: Any, provide: Any, patiently: Any, name: str, kind: str, knows: bool
+) -> None:
+    """The provider selects, or the link says that it cannot."""
+    broker = provide(name, "amqp")
+    address = f"{kind}{QUEUE}"
+    subscription = {"subscription": "high"} if kind == "topic://" else {}
+    out = {"source": {"queue": "work"}, "target": {"address": address}}
+    source = {"address": address, "selector": "severity in ('4', '5', '6')", **subscription}
+    back = {"source": source, "target": {"queue": "near"}}
+    here = start(document(f"amqp://127.0.0.1:{broker.port}", out, back), "here")
+
+    def link() -> dict[str, Any]:
+        return dict(here.api().connectors("green")[0]["links"][0])
+
+    if not knows:
+        patiently(lambda: link()["state"] == "refused", "the link is refused")
+        assert link()["stateReason"] == "rabbitmq3 knows no selectors"
+        return
+    patiently(lambda: link()["state"] == "up", "the link is up")
+    publisher = paho(here.port("mqtt"), "p")
+    for severity in "142536":
+        told = Properties(PacketTypes.PUBLISH)
+        told.UserProperty = ("severity", severity)
+        said = publisher.client.publish("out/1", severity, qos=1, properties=told)
+        said.wait_for_publish(20)
+    reader = paho(here.port("mqtt", 1), "reader")
+    reader.subscribe("$queue/near", 1)
+    assert [reader.next()[1] for _ in range(3)] == [b"4", b"5", b"6"]
 
 
 def test_a_durable_subscription_goes_with_its_connector(

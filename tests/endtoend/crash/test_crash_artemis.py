@@ -24,6 +24,7 @@ RUNS: Final = 5 if LONG else 1
 KILLS: Final = 100 if LONG else 6
 
 ONCE: Final = {"quality_of_service": "once-and-only-once"}
+BATCHES: Final = {"transacted": True, "batch": {"max_size": 10, "max_time": 20}}
 
 
 class Artemis:
@@ -60,7 +61,7 @@ def artemis(tmp_path: Path, free_port: Callable[[], int]) -> Iterator[Artemis]:
 
 
 def document(address: str) -> dict[str, Any]:
-    """A router with a connector to the broker, in and out, of a topic and of a queue."""
+    """A router with a connector to the broker, in and out, of a topic and of queues, in transactions too."""
     links = {
         "in": {
             "source": {"address": "queue://to-here"},
@@ -69,6 +70,12 @@ def document(address: str) -> dict[str, Any]:
         },
         "out": {"source": {"topic": "out/>"}, "target": {"address": "queue://far"}, **ONCE},
         "from-queue": {"source": {"queue": "work"}, "target": {"address": "queue://far"}, **ONCE},
+        "batches": {
+            "source": {"queue": "many"},
+            "target": {"address": "queue://far"},
+            **ONCE,
+            **BATCHES,
+        },
     }
     provider = {"url": f"amqp://{address}", "connect": {"retry_delay": 0}, "keepalive": 5}
     blue = {
@@ -76,6 +83,7 @@ def document(address: str) -> dict[str, Any]:
         "queues": {
             "arrived": {},
             "work": {"subscriptions": ["work/>"]},
+            "many": {"subscriptions": ["many/>"]},
             "barrier": {"subscriptions": ["barrier/>"]},
         },
         "connectors": {"there": {"provider": provider, "links": links}},
@@ -106,7 +114,7 @@ def test_kills_on_both_sides(
         traffic.take_from(here, "arrived", "reader")
         inward = AmqpProducer("p-in", history, "to-here", "arrived", named=True)
         stack.enter_context(talking(inward))
-        for topic in ("out/x", "work/x"):
+        for topic in ("out/x", "work/x", "many/x"):
             for qos in (0, 1, 2):
                 traffic.produce(here, f"p-{topic}-{qos}", {topic: ("far",)}, qos=qos, burst=2)
         for _ in range(KILLS):
@@ -131,8 +139,8 @@ def test_kills_on_both_sides(
 
         def still() -> bool:
             (row,) = here.router.api().connectors("blue")
-            waits = here.router.queue("blue", "work")["msgCount"] + row["waitingMsgCount"]
-            return bool(row["state"] == "up" and not waits)
+            waits = sum(here.router.queue("blue", name)["msgCount"] for name in ("work", "many"))
+            return bool(row["state"] == "up" and not waits + row["waitingMsgCount"])
 
         patiently(still, "nothing waits for the connector")
         far = AmqpConsumer("far", history, "far", "far")

@@ -148,6 +148,35 @@ def test_reconnect(looking: Any, mesh: Any, connectors: Any, keys: tuple[str, ..
     looking(test, mesh.edge)
 
 
+@pytest.mark.parametrize("keys", [("0",), ("0", "enter")], ids=["list", "detail"])
+def test_paused(looking: Any, mesh: Any, connectors: Any, keys: tuple[str, ...]) -> None:
+    """Each switch is asked for first; what is paused is told by its state."""
+    editor = mesh.edge.edited()
+    runner = connectors["well"]
+    with_it = Connector.model_validate({**runner.configured.model_dump(), "paused": True})
+
+    async def test(seen: Any) -> None:
+        await seen.press("0", "j", *keys[1:])
+        asked = await seen.press("p")
+        assert "Pause connector well in message VPN blue?" in asked
+        assert "guaranteed ones wait" in asked
+        await seen.press("n")
+        for key, verb in (("e", "Enable"), ("x", "Disable"), ("u", "Resume")):
+            assert f"{verb} connector well in message VPN blue?" in await seen.press(key)
+            await seen.press("n")
+        await seen.press("p")
+        await seen.press("y")
+        await seen.app.workers.wait_for_complete()
+        # It runs, and is in no configuration.
+        assert "connector well in msgVpn blue" in await seen.screen()
+        runner.change(with_it, runner._server_cert, reconnects=False)
+        assert "paused" in await seen.look()
+
+    digest = editor.digest()
+    looking(test, mesh.edge)
+    assert editor.digest() == digest
+
+
 def test_viewer(looking: Any, mesh: Any, connectors: Any) -> None:
     """Who may only look is told so, and asked nothing."""
     users = {"ann": {"password": "pw", "role": "read-only"}}

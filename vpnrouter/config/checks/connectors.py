@@ -14,6 +14,7 @@ from vpnrouter.config.configured_connector import (
     path_of,
     place_of,
     rule_of,
+    settings_of,
     source_filter,
     speaks_amqp,
     speaks_http,
@@ -40,6 +41,7 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
     for name, connector in vpn.connectors.items():
         path = ("msg_vpns", msg_vpn, "connectors", name)
         _check_provider(problems, path, connector)
+        _check_broker(problems, path, connector)
         if not connector.links and problems.is_whole(path):
             problems.key_warning(path, "carries nothing: it has no links")
         for link_name, link in connector.links.items():
@@ -61,6 +63,7 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
                 )
     _check_logins(problems, config, msg_vpn)
     _check_ways(problems, config, msg_vpn)
+    _check_protocols(problems, config, msg_vpn)
 
 
 def _check_logins(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
@@ -199,13 +202,14 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
     if filter_.share and not link.inbound:
         problems.error((*at, "source", key), "a connector has no share of its message VPN's topics")
     if amqp and not link.inbound:
-        _check_outbound(problems, at, connector, link)
+        _check_outbound(problems, at, link)
     try:
         rule_of(connector, link)
     except TopicError as error:
         target = "topic" if link.inbound else "address"
         problems.error((*at, "target", target), f"{error}{clause_of(error)}")
     _check_request(problems, at, connector, link)
+    _check_batch(problems, at, connector, link)
     if link.source.selector is not None:
         # Imported late: most configurations hold no selector, and start-up time counts.
         from vpnrouter.selectors import parse_selector
@@ -256,18 +260,46 @@ def _check_dead_letters(
             problems.error((*place, "address"), "has no name")
 
 
-def _check_outbound(
-    problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink
-) -> None:
+def _check_broker(problems: ProblemList, path: Path, connector: Connector) -> None:
+    """Refuse links that a broker which is named can never carry."""
     named = connector.provider.broker
-    exact = link.quality_of_service == "once-and-only-once"
-    if exact and named != "auto" and not broker_named(named).duplicate_id:
-        problems.error(
-            (*at, "quality_of_service"),
-            f"{named} offers nothing by which it would know a message again; duplicates-ok works",
-        )
+    if named == "auto" or not speaks_amqp(connector):
+        return
+    for name, link in connector.links.items():
+        try:
+            terms = settings_of(connector, name, link)
+        except (TopicError, SelectorError):
+            continue  # told where the link is checked
+        at, why = broker_named(named).obstacle(terms)
+        if why:
+            problems.error((*path, "links", name, *at), why)
+
+
+def _check_outbound(problems: ProblemList, at: Path, link: ConnectorLink) -> None:
     if link.target.address != AS_SOURCE and not kind_and_name(link.target.address)[1]:
         problems.error((*at, "target", "address"), "has no name")
+
+
+def _check_batch(
+    problems: ProblemList, at: Path, connector: Connector, link: ConnectorLink
+) -> None:
+    """Check how a link sends messages together: to a provider of AMQP, which answers them."""
+    batch = link.batch
+    given = [name for name in ("max_size", "max_time") if getattr(batch, name)]
+    why = ""
+    if link.inbound:
+        why = "is for a link that takes messages out; what comes in is accepted when it is in the synced spool"
+    elif urls_of(connector) and not speaks_amqp(connector):
+        why = "is for a provider of AMQP"
+    elif link.quality_of_service == "at-most-once":
+        why = "is for messages that the provider answers: duplicates-ok or once-and-only-once"
+    if why:
+        if link.transacted:
+            problems.error((*at, "transacted"), why)
+        for name in given:
+            problems.error((*at, "batch", name), why)
+    elif batch.max_time and not link.transacted:
+        problems.error((*at, "batch", "max_time"), "is for a link with transacted: true")
 
 
 def _check_inbound(problems: ProblemList, at: Path, link: ConnectorLink, *, amqp: bool) -> None:
@@ -356,6 +388,27 @@ def _check_ways(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> No
                 back, out = (one, other) if one.inbound else (other, one)
                 _check_back(problems, back, out, topic)
         before.append(one)
+
+
+def _check_protocols(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
+    """Warn of what leaves for a provider by one protocol, and comes back by another one."""
+    out: dict[tuple[str, bool], str] = {}
+    into: dict[tuple[str, bool], str] = {}
+    for name, connector in config.msg_vpns[msg_vpn].connectors.items():
+        if not connector.enabled or speaks_http(connector) or not urls_of(connector):
+            continue
+        key = place_of(config.router.name, connector), speaks_amqp(connector)
+        for link in connector.links.values():
+            if link.enabled:
+                (into if link.inbound else out).setdefault(key, name)
+    for (place, amqp), name in into.items():
+        other = out.get((place, not amqp))
+        if other is not None:
+            problems.key_warning(
+                ("msg_vpns", msg_vpn, "connectors", name),
+                f"brings back what connector {other} takes out by another protocol, unless the provider hands the path"
+                " of messages from one protocol to the other: vpnrouter does, Artemis does not",
+            )
 
 
 def _check_twice(problems: ProblemList, one: LinkCrossing, other: LinkCrossing, topic: str) -> None:

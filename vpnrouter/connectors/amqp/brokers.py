@@ -6,10 +6,13 @@ the broker says what that is there. Anything else is the broker's own address, p
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 from urllib.parse import quote
 
 from vpnrouter.core.conversion import QUEUE_SCHEME, TOPIC_SCHEME
+
+if TYPE_CHECKING:
+    from vpnrouter.connectors.links import LinkSettings
 
 QUEUE: Final = "queue"
 TOPIC: Final = "topic"
@@ -18,6 +21,13 @@ AS_IS: Final = ""
 
 DUPLICATE_ID: Final = "_AMQ_DUPL_ID"
 """Application property by which Artemis knows a message again that it has."""
+
+ONE_ADDRESS: Final = "takes no messages for an address of their own: name one address as the target"
+KNOWS_NONE: Final = (
+    "offers nothing by which it would know a message again, which once-and-only-once needs;"
+    " duplicates-ok works"
+)
+"""What is said of a broker that cannot carry a link."""
 
 GLOBAL: Final = "|global"
 """Ends the name of a link to a subscription that clients of all containers share, as Qpid JMS and Artemis name them."""
@@ -31,7 +41,9 @@ class Broker(NamedTuple):
     the kind; `source` is the address of a topic to receive from. `quoted`: names are percent-encoded. `capable`:
     termini say by a capability what they are. `relays`: it takes messages over a link without an address, each to its
     own. `subscription` is the address of a durable subscription of a topic, "" where it is the name of the link.
-    `duplicate_id` is the application property by which it knows a message again, "" for none.
+    `duplicate_id` is the application property by which it knows a message again, "" for none; `knows_deliveries`: it
+    does by their tags, where it offers that. `transactions`: it is asked for them where a link wants some; others end
+    the connection for the question. `selects`: it may know selectors; others repeat one as if they did.
     """
 
     name: str
@@ -45,6 +57,33 @@ class Broker(NamedTuple):
     relays: bool = True
     subscription: str = ""
     duplicate_id: str = ""
+    knows_deliveries: bool = False
+    transactions: bool = True
+    selects: bool = True
+
+    def obstacle(self, terms: LinkSettings) -> tuple[tuple[str, ...], str]:
+        """Return the attribute for which the broker cannot carry a link, and why, "" where it may.
+
+        What the broker offers when it is asked is not known here.
+        """
+        if terms.inbound:
+            kind, name = kind_and_name(terms.source)
+            if not self.origin(kind, name, terms.subscription):
+                why = f"{self.name} gives out no messages of a {kind}: name a queue of it"
+                return ("source", "address"), why
+            if terms.selector_text and not self.selects:
+                return ("source", "selector"), f"{self.name} knows no selectors"
+            return (), ""
+        kind, name = kind_and_name(terms.target)
+        if terms.one_target and not self.target(kind, name):
+            return ("target", "address"), f"{self.name} has no {kind}s to send to"
+        if not terms.one_target and not self.relays:
+            return ("target", "address"), f"{self.name} {ONE_ADDRESS}"
+        if terms.transacted and not self.transactions:
+            return ("transacted",), f"{self.name} has no transactions"
+        if terms.qos == 2 and not self.duplicate_id and not self.knows_deliveries:
+            return ("quality_of_service",), f"{self.name} {KNOWS_NONE}"
+        return (), ""
 
     def target(self, kind: str, name: str) -> str:
         """Return the address to send to, "" where there is none of this kind."""
@@ -71,8 +110,27 @@ BROKERS: Final = (
         capable=True,
         duplicate_id=DUPLICATE_ID,
     ),
-    Broker("rabbitmq3", ("rabbitmq",), "3.", "/amq/queue/{}", "/topic/{}", "/topic/{}"),
-    Broker("rabbitmq", ("rabbitmq",), "", "/queues/{}", "/exchanges/amq.topic/{}", "", quoted=True),
+    Broker(
+        "rabbitmq3",
+        ("rabbitmq",),
+        "3.",
+        "/amq/queue/{}",
+        "/topic/{}",
+        "/topic/{}",
+        transactions=False,
+        selects=False,
+    ),
+    Broker(
+        "rabbitmq",
+        ("rabbitmq",),
+        "",
+        "/queues/{}",
+        "/exchanges/amq.topic/{}",
+        "",
+        quoted=True,
+        transactions=False,
+        selects=False,
+    ),
     Broker("ibm-mq", ("ibm mq", "mq light"), "", "{}", "{}", "{}", capable=True, relays=False),
     Broker(
         "service-bus",
@@ -84,7 +142,15 @@ BROKERS: Final = (
         relays=False,
         subscription="{}/Subscriptions/{}",
     ),
-    Broker("vpnrouter", ("vpnrouter",), "", "queue://{}", "topic://{}", "topic://{}"),
+    Broker(
+        "vpnrouter",
+        ("vpnrouter",),
+        "",
+        "queue://{}",
+        "topic://{}",
+        "topic://{}",
+        knows_deliveries=True,
+    ),
     Broker("other", (), "", "{}", "{}", "{}", capable=True),
 )
 """The rows, the first that fits counts. Versions before others of the same product stand first."""

@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final, final
 from typing_extensions import override
 
 from vpnrouter import limits
-from vpnrouter.connectors.amqp.brokers import broker_named, broker_of, kind_and_name
+from vpnrouter.connectors.amqp.batches import Batches
+from vpnrouter.connectors.amqp.brokers import KNOWS_NONE, ONE_ADDRESS, broker_named, broker_of
 from vpnrouter.connectors.amqp.connection import AMQP_DUE, OPENED, AmqpProviderConnection
 from vpnrouter.connectors.amqp.known import KnownMessages
 from vpnrouter.connectors.amqp.link import Ending, said
@@ -20,6 +21,7 @@ from vpnrouter.connectors.provider_timers import ProviderTimers
 from vpnrouter.core.amqp.errors import error
 from vpnrouter.core.discard_reasons import CLIENT_NOT_CONNECTED
 from vpnrouter.core.guaranteed.unit_of_work import CompletionCallback
+from vpnrouter.core.known_deliveries import KNOWS
 from vpnrouter.core.tracing import sent_out
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 from vpnrouter.wire.amqp.frames import AMQP_HEADER, EMPTY, MIN_MAX_FRAME
@@ -55,8 +57,10 @@ BEAT: Final = 1
 IDLE: Final = 2
 WATCH: Final = 3
 AGAIN: Final = 4
+BATCH: Final = 5
 """Kinds of timers: the login is late, a sign of life is due to the provider, or from it, a look is due whether messages
-are answered, refused links are to be asked for again."""
+are answered, refused links are to be asked for again. From the last one on, by the handle of a link: a batch that is
+not full has waited."""
 
 AGAIN_NS: Final = 10 * SECOND_NS
 """How soon a link that the provider has refused is asked for again."""
@@ -77,8 +81,9 @@ class AmqpProvider(Provider):
     """One connection of a connector, from its first header on.
 
     `host` is whom the address names. `leaving`: it only logs in to end the subscriptions `asked` of the session.
-    `broker` says what the provider is, once it has answered. `max_frame` bounds the frames that it takes. `store` names
-    the spool in the ids by which the provider knows messages again.
+    `broker` says what the provider is, once it has answered, and `knows_deliveries` whether it knows them again by
+    their tags. `max_frame` bounds the frames that it takes. `store` names the spool in the ids by which the provider
+    knows messages again.
     """
 
     def __init__(
@@ -98,7 +103,7 @@ class AmqpProvider(Provider):
     ) -> None:
         connection = AmqpProviderConnection(vpn.context, self, peer, home)
         super().__init__(
-            connection, vpn, session.client_name, PROTOCOL, settings.place, carries_path=True
+            connection, vpn, session.client_name, PROTOCOL, settings, carries_path=True
         )
         self.amqp_connection = connection
         self.settings = settings
@@ -107,8 +112,10 @@ class AmqpProvider(Provider):
         self.known = KnownMessages(session)
         self.broker: Broker = broker_named("other")
         self.max_frame = MIN_MAX_FRAME
+        self.knows_deliveries = False
         spool = session.spool
-        self.store = "" if spool is None else spool.ledger.store_id.hex()
+        self.store_id = b"" if spool is None else spool.ledger.store_id
+        self.store = self.store_id.hex()
         self._owner = owner
         self._kept = session
         self._host = host
@@ -116,6 +123,7 @@ class AmqpProvider(Provider):
         self._outward = {link.terms.name: link for link in outward}
         self._leaving = leaving
         self._senders: dict[str, Sender] = {}
+        self._receivers: dict[str, Receiver] = {}
         self._refused: dict[str, None] = {}
         # Subscriptions that the provider has been asked to end.
         self._forgetting: set[str] = set()
@@ -171,7 +179,7 @@ class AmqpProvider(Provider):
                 limits.AMQP_FRAME_BYTES,
                 0,
                 idle_ms,
-                desired_capabilities=[Symbol(RELAY), Symbol("SHARED-SUBS")],
+                desired_capabilities=[Symbol(RELAY), Symbol("SHARED-SUBS"), Symbol(KNOWS)],
                 properties=properties,
             )
         )
@@ -193,6 +201,7 @@ class AmqpProvider(Provider):
             else broker_named(named)
         )
         offered = [str(name) for name in packet.offered_capabilities or []]
+        self.knows_deliveries = KNOWS in offered
         self._relays = self.broker.relays and (RELAY in offered or self.broker.name != "other")
         self.max_frame = min(max(packet.max_frame_size, MIN_MAX_FRAME), limits.AMQP_FRAME_BYTES)
         if packet.idle_time_out:
@@ -219,19 +228,20 @@ class AmqpProvider(Provider):
         self.connection.guaranteed = True
         self._timers.arm(IDLE, self.settings.keep_alive_s * SECOND_NS)
         self._watch()
+        wanted = self._subscriptions()
+        self._forget([name for name in kept.asked if name not in wanted])
+        self._owner.joined(self)
+        # Now it is known whether the end of the connection before counts against a message. Nothing was sent yet.
         for link in self._outward.values():
             link.sweep()
             if link.suspected:
                 self._proving = True
         self._most = ALONE if self._proving else 0
-        wanted = self._subscriptions()
-        self._forget([name for name in kept.asked if name not in wanted])
-        self._owner.joined(self)
 
     def closed(self, packet: Close) -> None:
         """The provider closes the connection."""
         self.amqp_connection.say(Close())
-        why = said(packet.error)
+        why = said(packet.error, self)
         if not self._joined:
             self._by_us = True
             self.amqp_connection.end(f"the provider refused the connection: {why}")
@@ -273,21 +283,13 @@ class AmqpProvider(Provider):
         if terms.qos and self.spool is None:
             return "guaranteed messages are disabled here"
         broker = self.broker
-        if terms.inbound:
-            kind, name = kind_and_name(terms.source)
-            if not broker.origin(kind, name, terms.subscription):
-                return f"{broker.name} gives out no messages of a {kind}: name a queue of it"
-            return ""
-        kind, name = kind_and_name(terms.target)
-        if terms.one_target and not broker.target(kind, name):
-            return f"{broker.name} has no {kind}s to send to"
+        _, why = broker.obstacle(terms)
+        if why or terms.inbound:
+            return why
         if not terms.one_target and not self._relays:
-            return "the provider takes no messages for an address of their own: name one address as the target"
-        if terms.qos == 2 and not broker.duplicate_id:
-            return (
-                "the provider offers nothing by which it would know a message again, which"
-                " once-and-only-once needs; duplicates-ok works"
-            )
+            return f"{broker.name} {ONE_ADDRESS}"
+        if terms.qos == 2 and not broker.duplicate_id and not self.knows_deliveries:
+            return f"{broker.name} {KNOWS_NONE}"
         return ""
 
     @override
@@ -300,7 +302,21 @@ class AmqpProvider(Provider):
         if subscription and subscription not in self._kept.asked:
             self._kept.asked[subscription] = link.terms.qos
             self._kept.keep()
-        self.session.attach(Receiver(self.session, link, handle))
+        receiver = Receiver(self.session, link, handle)
+        self._receivers[link.terms.name] = receiver
+        self.session.attach(receiver)
+
+    @override
+    def inward_paused(self, link: InwardLink) -> None:
+        receiver = self._receivers.get(link.terms.name)
+        if receiver is not None:
+            receiver.pause()
+
+    @override
+    def outward_resumed(self, link: OutwardLink) -> None:
+        sender = self._senders.get(link.terms.name)
+        if sender is not None:
+            sender.wake()
 
     @override
     def offer(self, link: OutwardLink) -> None:
@@ -311,6 +327,14 @@ class AmqpProvider(Provider):
         sender = Sender(self.session, link, handle)
         self._senders[link.terms.name] = sender
         self.session.attach(sender)
+        if not link.terms.transacted:
+            return
+        handle = self.session.next_handle()
+        if handle < 0:
+            sender.uncontrolled("the provider allows no more links")
+            return
+        sender.batches = Batches(sender, handle)
+        self.session.attach(sender.batches.control)
 
     def drop(self, link: ProviderLink, why: str) -> None:
         """Detach a link that the provider has attached in another way than was asked for."""
@@ -347,6 +371,19 @@ class AmqpProvider(Provider):
         if message.traced and link.tap is not None and not why:
             sent_out(self.vpn, link.tap, message, link.label, self.place)
         return why
+
+    def wait_for_batch(self, sender: Sender, wait_ns: int) -> None:
+        """Tell a link after so long that its batch has waited long enough."""
+        self._timers.arm(BATCH + sender.handle, wait_ns)
+
+    def waits_no_more(self, sender: Sender) -> None:
+        """Its batch does not wait any more."""
+        self._timers.cancel(BATCH + sender.handle)
+
+    @property
+    def proving(self) -> bool:
+        """Whether only so many messages may be on the way, since one is suspected of ending the connection."""
+        return self._most > 0
 
     def room(self) -> int:
         """Return how many more guaranteed messages may be on the way."""
@@ -389,8 +426,12 @@ class AmqpProvider(Provider):
             self._look_for_life(now_ns)
         elif kind == WATCH:
             self._look(now_ns)
-        else:
+        elif kind == AGAIN:
             self._ask_again()
+        else:
+            sender = self.session.sender(kind - BATCH)
+            if sender is not None and sender.batches is not None:
+                sender.batches.hurry()
 
     def _look_for_life(self, now_ns: int) -> None:
         """End a connection over which nothing comes for one and a half of the time that the provider was told."""
@@ -451,10 +492,11 @@ class AmqpProvider(Provider):
     def ended(self, why: str) -> None:
         # What was on the way goes back to its queues.
         self._timers.stop()
-        oldest = None
+        link, message_id = "", 0
         on_the_way = len(self.session.unsettled)
         if on_the_way and not self._by_us:
-            oldest = next(iter(self.session.unsettled.values()))
+            sender, number = next(iter(self.session.unsettled.values()))
+            link, message_id = sender.owed(number)
         told = self._unanswered or why.startswith(ENDED)
         self.session.end()
         self._owner.lost(
@@ -463,8 +505,8 @@ class AmqpProvider(Provider):
                 why,
                 joined=self._joined,
                 renews=self._renews,
-                link="" if oldest is None else oldest[0].link.terms.name,
-                message_id=0 if oldest is None else oldest[1],
+                link=link,
+                message_id=message_id,
                 blame=why if told else f"{ENDED}: {why}",
                 suspected=self._proving and on_the_way == ALONE,
             ),

@@ -45,9 +45,8 @@ if TYPE_CHECKING:
 KEPT_FOR_EVER: Final = 2
 """Durability of a subscription whose messages wait for the connector (3.5.5)."""
 
-SELECTOR: Final = "apache.org:selector-filter:string"
-_SELECTOR_CODE: Final = 0x0000_468C_0000_0004
-"""The filter of the registered selectors, by name and by number."""
+_SELECTOR: Final = Symbol("apache.org:selector-filter:string")
+"""Descriptor of the registered filter for selectors: all brokers know its name, and not all its number."""
 
 OUTCOMES: Final = (
     "amqp:accepted:list",
@@ -112,6 +111,7 @@ class Receiver(ProviderLink):
         "_data",
         "_incoming",
         "_kind",
+        "_late",
         "_most",
         "_name",
         "_number",
@@ -136,6 +136,8 @@ class Receiver(ProviderLink):
         self._incoming = Incoming(self)
         self._window = client.settings.window
         self._credit = 0
+        # Messages that may be on their way, though the credit for them was taken back.
+        self._late = 0
         self._count = 0
         # Deliveries that are not answered.
         self._open = 0
@@ -171,7 +173,7 @@ class Receiver(ProviderLink):
             capabilities += SHARED
         chosen: dict[object, object] = {}
         if terms.selector_text:
-            chosen[Symbol("jms-selector")] = Described(_SELECTOR_CODE, terms.selector_text)
+            chosen[Symbol("jms-selector")] = Described(_SELECTOR, terms.selector_text)
         durable = subscription_name(terms, broker) != ""
         source = Source(
             broker.origin(self._kind, self._name, terms.subscription),
@@ -226,8 +228,19 @@ class Receiver(ProviderLink):
     def _grant(self) -> None:
         """Let the provider send more, where half of the window is free: what is not answered counts in it."""
         free = self._window - self._open - self._credit
-        if free * 2 >= self._window and not self.over:
+        if free * 2 >= self._window and not self.over and not self.link.status.paused:
             self._credit += free
+            self._tell()
+
+    def pause(self) -> None:
+        """Take the credit back from the provider, or give it again: the link was paused, or goes on."""
+        if not self.attached or self.over:
+            return
+        if not self.link.status.paused:
+            self._grant()
+        elif self._credit:
+            self._late = min(self._window, self._late + self._credit)
+            self._credit = 0
             self._tell()
 
     def _tell(self) -> None:
@@ -238,6 +251,9 @@ class Receiver(ProviderLink):
 
     def _used(self) -> None:
         self._count = (self._count + 1) & SERIAL
+        if self._credit == 0 and self._late:
+            self._late -= 1
+            return
         self._credit -= 1
         if self._credit < 0:
             raise ProtocolError(

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Final, final
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.connectors.amqp.batches import Batches, why_not
 from vpnrouter.connectors.amqp.brokers import QUEUE, kind_and_name
 from vpnrouter.connectors.amqp.content import outgoing
-from vpnrouter.connectors.amqp.link import SETTLED, UNSETTLED, ProviderLink, said
+from vpnrouter.connectors.amqp.link import SETTLED, UNSETTLED, OutgoingLink
 from vpnrouter.connectors.outward import OutwardFlow
 from vpnrouter.core.amqp.outcomes import is_outcome
 from vpnrouter.core.amqp.sections import header_of
-from vpnrouter.core.amqp.serials import HALF, SERIAL
 from vpnrouter.core.conversion import with_application_properties
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
@@ -22,18 +22,11 @@ from vpnrouter.core.discard_reasons import (
     PARSE_ERROR,
     TRANSMIT_CONGESTION,
 )
+from vpnrouter.core.known_deliveries import KNOWS
 from vpnrouter.core.tracing import leaving
 from vpnrouter.errors import ProtocolError
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
-from vpnrouter.wire.amqp.performatives import (
-    Accepted,
-    Attach,
-    Flow,
-    Modified,
-    Rejected,
-    Source,
-    Target,
-)
+from vpnrouter.wire.amqp.performatives import Accepted, Attach, Detach, Flow, Source, Target
 from vpnrouter.wire.amqp.transfers import cut_transfer, handle_bytes
 from vpnrouter.wire.amqp.types import Symbol
 
@@ -49,21 +42,22 @@ _ID_BYTES: Final = 8
 
 
 @final
-class Sender(ProviderLink):
+class Sender(OutgoingLink):
     """One link to the provider, for `link`, to one address or to that of each message.
 
-    `credit` is how many messages more the provider takes; `most` how many bytes of one, 0 for no bound.
+    `most` is how many bytes of one message the provider takes, 0 for no bound. `batches` are its transactions, None for
+    a link without. `known` is how many deliveries the provider knows again by their tags, 0 where that is not needed.
     """
 
     __slots__ = (
-        "_count",
         "_held",
         "_kind",
         "_name",
         "_starves",
         "_waiting",
-        "credit",
+        "batches",
         "flow_out",
+        "known",
         "link",
         "most",
     )
@@ -72,20 +66,15 @@ class Sender(ProviderLink):
         super().__init__(session, link.terms.name, handle)
         self.link = link
         self.flow_out: AmqpOutwardFlow | None = None
-        self.credit = 0
+        self.batches: Batches | None = None
         self.most = 0
-        self._count = 0
+        self.known = 0
         # Messages waited for credit when it was last looked; the link is held for that.
         self._starves = False
         self._held = False
         self._kind, self._name = kind_and_name(link.terms.target)
         # Direct messages that the provider has no credit for yet.
         self._waiting: deque[tuple[Message, bytes]] = deque()
-
-    @property
-    @override
-    def receives(self) -> bool:
-        return False
 
     # -- attach ----------------------------------------------------------------------------------
 
@@ -97,6 +86,7 @@ class Sender(ProviderLink):
         if broker.capable and self._kind and terms.one_target:
             capabilities.append(Symbol(self._kind))
         address = broker.target(self._kind, self._name) if terms.one_target else None
+        known: list[object] | None = [Symbol(KNOWS)] if self._to_be_known else None
         return Attach(
             self.name,
             self.handle,
@@ -106,17 +96,49 @@ class Sender(ProviderLink):
             Source(self.link.label),
             Target(address, capabilities=capabilities or None),
             initial_delivery_count=0,
+            desired_capabilities=known,
         )
+
+    @property
+    def _to_be_known(self) -> bool:
+        """Whether the provider is to know deliveries again by their tags: it has no other way."""
+        return self.link.terms.qos == 2 and not self.session.client.broker.duplicate_id
 
     @override
     def granted(self, packet: Attach) -> None:
+        if self.over:
+            return
         self.most = packet.max_message_size
-        self.link.opened()
+        if self._to_be_known:
+            count = (packet.properties or {}).get(Symbol(KNOWS))
+            if not isinstance(count, int) or count <= 0:
+                self.session.client.drop(
+                    self, "the provider has no room to know its messages again"
+                )
+                return
+            self.known = count
+        batches = self.batches
+        if batches is None or batches.control.granted_to_us:
+            self.link.opened()
+
+    def controlled(self) -> None:
+        """The provider has granted the link to its coordinator as well."""
+        if self.there and not self.over:
+            self.link.opened()
+
+    def uncontrolled(self, why: str) -> None:
+        """There is no link to the coordinator: one without the other is of no use."""
+        if not self.over:
+            self.over = True
+            self.session.say(Detach(self.handle, True))
+            self.refused(why)
 
     @override
     def refused(self, why: str) -> None:
         self.session.forget(self)
         self.end()
+        if self.batches is not None:
+            self.batches.control.drop()
         self.link.not_opened(why)
         self.session.client.retry(self.link.terms.name)
 
@@ -124,38 +146,21 @@ class Sender(ProviderLink):
 
     @override
     def flow(self, packet: Flow) -> None:
-        if packet.link_credit is not None:
-            base = 0 if packet.delivery_count is None else packet.delivery_count
-            left = (base + packet.link_credit - self._count) & SERIAL
-            # What is on its way to the provider may be more than it takes now.
-            self.credit = 0 if left >= HALF else left
+        self.take_credit(packet)
         if self.credit and self._held:
             self._hold("")
         self.wake()
         if packet.drain:
             flow = self.flow_out
             if flow is not None and self.credit:
-                # What is there goes before the rest of the credit is used up (2.6.7).
+                # What is there goes before the rest of the credit is used up.
                 flow.endpoint.dispatch()
-            self._count = (self._count + self.credit) & SERIAL
-            self.credit = 0
-        if packet.drain or packet.echo:
-            self._tell(drain=packet.drain)
-
-    def _tell(self, *, drain: bool) -> None:
-        state = self.session.flow()
-        self.session.say(
-            state._replace(
-                handle=self.handle,
-                delivery_count=self._count,
-                link_credit=self.credit,
-                available=0,
-                drain=drain,
-            )
-        )
+        self.answer(packet)
 
     @override
     def wake(self) -> None:
+        if self.link.status.paused:
+            return
         waiting = self._waiting
         while waiting and self.has_room():
             message, topic = waiting.popleft()
@@ -172,10 +177,11 @@ class Sender(ProviderLink):
         perhaps.
         """
         flow = self.flow_out
+        batches = self.batches
         starves = (
             flow is not None
             and not self.over
-            and self.credit <= 0
+            and (self.credit <= 0 or (batches is not None and batches.starves))
             and not flow.unacked
             and flow.endpoint.spooled_count > 0
         )
@@ -214,9 +220,16 @@ class Sender(ProviderLink):
         to_queue = self._kind == QUEUE
         return outgoing(message, vpn.vpn_id, to, to_queue=to_queue, readdress=not one, name=name)
 
-    def send(self, message: Message, content: bytes, tag: bytes = b"", owner: int = 0) -> bool:
-        """Send a message; with a `tag` the provider is to settle it, the spool's message `owner`. False where it is too
-        large for the provider.
+    def send(
+        self,
+        message: Message,
+        content: bytes,
+        tag: bytes = b"",
+        owner: int = 0,
+        state: bytes = b"",
+    ) -> bool:
+        """Send a message; with a `tag` the provider is to settle it, the spool's message `owner`. `state` says its
+        transaction, as it is written. False where it is too large for the provider.
         """
         session = self.session
         client = session.client
@@ -226,12 +239,13 @@ class Sender(ProviderLink):
         number = session.take_id()
         handle = handle_bytes(self.handle)
         most = client.max_frame
-        sent = cut_transfer(0, handle, number, not tag, header, content, most, tag)
+        sent = cut_transfer(0, handle, number, not tag, header, content, most, tag=tag, state=state)
         if tag:
             session.unsettled[number] = (self, owner)
-        self._count = (self._count + 1) & SERIAL
-        self.credit -= 1
+        self.use_credit()
         session.transmit(sent)
+        if state and self.batches is not None:
+            self.batches.sent(owner, number, sent.size)
         return True
 
     def send_direct(self, message: Message, topic: bytes) -> str:
@@ -263,6 +277,8 @@ class Sender(ProviderLink):
     def end(self) -> None:
         """Discard what has waited for credit: the link is over."""
         self.flow_out = None
+        if self.batches is not None:
+            self.batches.end()
         if self._held:
             self._hold("")
         while self._waiting:
@@ -280,8 +296,11 @@ class Sender(ProviderLink):
 
     # -- answers ---------------------------------------------------------------------------------
 
+    @override
     def settled(self, message_id: int, state: object, *, done: bool) -> bool:
-        """Take what the provider says of a message; `done`: it says nothing more. False where it is no outcome."""
+        batches = self.batches
+        if batches is not None and batches.holds(message_id):
+            return batches.answered(message_id, state, done=done)
         if not done and not is_outcome(state):
             return False
         flow = self.flow_out
@@ -290,35 +309,40 @@ class Sender(ProviderLink):
         if isinstance(state, Accepted):
             self.link.accepted(flow, message_id)
         else:
-            self.link.refused(flow, message_id, _why(state))
-        self._fault("ack-received")
+            self.link.refused(flow, message_id, why_not(state, self.session.client))
+        self.fault("ack-received")
         return True
 
-    def _fault(self, point: str) -> None:
+    @override
+    def owed(self, message_id: int) -> tuple[str, int]:
+        return self.link.terms.name, message_id
+
+    def fault(self, point: str) -> None:
+        """Crash here, where a test wants it."""
         spool = self.session.client.spool
         if spool is not None and spool.fault is not None:
             spool.fault(point)
-
-
-def _why(state: object) -> str:
-    """Return why a provider has not taken a message, for people."""
-    if isinstance(state, Rejected):
-        return f"the provider rejected it: {said(state.error)}"
-    if isinstance(state, Modified):
-        where = " here" if state.undeliverable_here else ""
-        return f"the provider could not deliver it{where}"
-    return "the provider released it"
 
 
 @final
 class AmqpOutwardFlow(OutwardFlow):
     """The flow of one link, over one connection to a provider of AMQP."""
 
-    __slots__ = ("_sender",)
+    __slots__ = ("_accepted", "_asks", "_sender", "_synced")
 
     def __init__(self, sender: Sender, link: OutwardLink, endpoint: Endpoint) -> None:
-        super().__init__(link, endpoint, sender.session.client.connection, limits.CLIENT_WINDOW)
+        terms = link.terms
+        window = limits.CLIENT_WINDOW
+        if terms.batch_size and not terms.transacted:
+            window = min(window, terms.batch_size)
+        if sender.known:
+            window = min(window, sender.known)
+        super().__init__(link, endpoint, sender.session.client.connection, window)
         self._sender = sender
+        # Messages that the provider has accepted, and of these, those of which that is synced here.
+        self._accepted = 0
+        self._synced = 0
+        self._asks = False
         sender.flow_out = self
 
     @override
@@ -327,7 +351,49 @@ class AmqpOutwardFlow(OutwardFlow):
         if sender.over or not sender.has_room():
             return 0
         client = sender.session.client
-        return min(sender.credit, sender.session.window, client.room())
+        room = min(sender.credit, sender.session.window, client.room())
+        if sender.known:
+            # What is not synced here would be sent again after a crash: the provider has to know it then.
+            room = min(room, sender.known - len(self.unacked) - (self._accepted - self._synced))
+        batches = sender.batches
+        if batches is None or client.proving:
+            return room
+        return min(room, batches.room(self))
+
+    @override
+    def settles(self, message_id: int) -> Message | None:
+        message = super().settles(message_id)
+        if message is not None and self._sender.known:
+            self._accepted += 1
+            if not self._asks:
+                self._asks = True
+                self.endpoint.spool.when_synced(self, self._accepted)
+        return message
+
+    @override
+    def on_outcome(self, token: int, outcome: int, reason: str) -> None:
+        self._asks = False
+        self._synced = token
+        if self._accepted > token:
+            self._asks = True
+            self.endpoint.spool.when_synced(self, self._accepted)
+        if not self.closed:
+            self.endpoint.wake()
+
+    @override
+    def look_again(self) -> None:
+        batches = self._sender.batches
+        if batches is not None and self.connection.outbox.size < limits.GUARANTEED_AHEAD_BYTES // 2:
+            # No more fits into memory before some of it is answered.
+            batches.hurry()
+        super().look_again()
+
+    @override
+    def letting_go(self) -> None:
+        super().letting_go()
+        batches = self._sender.batches
+        if batches is not None:
+            batches.abandon()
 
     @override
     def transmit(self, message_id: int, message: Message, topic: bytes) -> None:
@@ -338,14 +404,20 @@ class AmqpOutwardFlow(OutwardFlow):
             known = f"{client.store}-{self.endpoint.number}-{message_id}"
             endpoint = self.endpoint.name
             content = sender.content(message, topic, endpoint, self.client_name, known)
-            if link.terms.qos == 2:
-                name = client.broker.duplicate_id
+            name = client.broker.duplicate_id
+            if name and link.terms.qos == 2:
                 content = with_application_properties(content, {name: known})
         except ProtocolError as problem:
             link.give_up(self, message_id, f"it is damaged: {problem}")
             return
         tag = message_id.to_bytes(_ID_BYTES, "big") if link.terms.qos else b""
-        if not sender.send(message, content, tag, message_id):
+        if sender.known:
+            # As long as the store lasts, no other message of the link has it.
+            tag = client.store_id + self.endpoint.number.to_bytes(4, "big") + tag
+        batches = sender.batches
+        alone = batches is None or client.proving
+        state = b"" if batches is None or alone else batches.state_for(self, message_id)
+        if not sender.send(message, content, tag, message_id, state):
             text = f"it is larger than the {sender.most:,} bytes that the provider takes"
             link.give_up(self, message_id, text)
             return

@@ -25,7 +25,7 @@ from vpnrouter.wire.amqp.transfers import OutgoingTransfer, disposition
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.amqp.client import AmqpProvider
-    from vpnrouter.connectors.amqp.link import ProviderLink
+    from vpnrouter.connectors.amqp.link import OutgoingLink, ProviderLink
 
 CHANNEL: Final = 0
 """Our channel. The provider chooses its own."""
@@ -46,7 +46,7 @@ class ClientSession:
 
     `peer_channel` is the provider's, -1 until it has answered. `window` is how many transfers more it takes; what is
     beyond that waits in `backlog`, in order. `unsettled` are the deliveries to it that it has not settled, by id: their
-    link and the spool's id of the message, in the order of sending.
+    link and the spool's id of the message (to a coordinator, what it is asked for), in the order of sending.
     """
 
     __slots__ = (
@@ -75,7 +75,7 @@ class ClientSession:
         self.peer_channel = -1
         self.window = 0
         self.backlog: deque[OutgoingTransfer] = deque()
-        self.unsettled: dict[int, tuple[Sender, int]] = {}
+        self.unsettled: dict[int, tuple[OutgoingLink, int]] = {}
         self._order = SerialOrder()
         # Links by our handle, those that are not answered by name and direction, and others by the provider's handle.
         self._links: dict[int, ProviderLink] = {}
@@ -118,6 +118,11 @@ class ClientSession:
         self._asked[link.name, link.receives] = link
         self.say(link.request())
 
+    def sender(self, handle: int) -> Sender | None:
+        """Return the link that messages are sent over under a handle of ours, None for none."""
+        link = self._links.get(handle)
+        return link if isinstance(link, Sender) and not link.over else None
+
     def receiver(self, handle: int) -> Receiver | None:
         """Return the link that brings messages in under a handle of the provider, None for none."""
         link = self._by_peer.get(handle)
@@ -153,7 +158,9 @@ class ClientSession:
             self._detached(performative)
         elif isinstance(performative, End):
             self.say(End())
-            self.client.end(f"the provider ended the session: {said(performative.error)}")
+            self.client.end(
+                f"the provider ended the session: {said(performative.error, self.client)}"
+            )
 
     def _begun(self, channel: int, packet: Begin) -> None:
         if packet.remote_channel != CHANNEL or self.peer_channel >= 0:
@@ -242,9 +249,12 @@ class ClientSession:
         self.client.vpn.context.work += len(found) * OUTCOME_WORK
         for number in found:
             if packet.settled or packet.state is not None:
-                sender, message_id = unsettled[number]
-                if sender.settled(message_id, packet.state, done=packet.settled):
-                    del unsettled[number]
+                known = unsettled.get(number)
+                # One transaction that fails takes other deliveries with it.
+                if known is None:
+                    continue
+                if known[0].settled(known[1], packet.state, done=packet.settled):
+                    unsettled.pop(number, None)
                     if not packet.settled:
                         self.say(Disposition(False, number, number, True, packet.state))
         self.client.answered()
@@ -308,9 +318,9 @@ class ClientSession:
 
     # -- the end ---------------------------------------------------------------------------------
 
-    def forget(self, sender: Sender) -> None:
+    def forget(self, link: OutgoingLink) -> None:
         """Forget the deliveries of a link: the provider says nothing of them any more."""
-        gone = [number for number, known in self.unsettled.items() if known[0] is sender]
+        gone = [number for number, known in self.unsettled.items() if known[0] is link]
         for number in gone:
             del self.unsettled[number]
 

@@ -221,7 +221,7 @@ class LinkRequests(TimerTarget):
 
     def sendable(self, share: int) -> int:
         """Return how many messages could be sent now, over connections enough, of which the link may use `share`."""
-        if not self._ready:
+        if not self._ready or self.link.status.paused:
             return 0
         if self.pace.until_ns > self._now_ns:
             self._wait()

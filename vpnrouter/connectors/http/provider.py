@@ -6,7 +6,6 @@ one that it needs cannot be made while there is no other: only then the provider
 
 from __future__ import annotations
 
-import base64
 from typing import TYPE_CHECKING, Final, final
 
 from typing_extensions import override
@@ -54,11 +53,6 @@ WATCH: Final = 0
 DIAL: Final = 1
 """Kinds of timers: a look is due whether messages are answered; connections may be asked for again."""
 
-MASK: Final = "***"
-
-LEAST_SECRET: Final = 4
-"""Characters of a secret that is looked for in what a server says: a shorter one stands in any text."""
-
 
 @final
 class HttpProvider(Provider):
@@ -80,7 +74,7 @@ class HttpProvider(Provider):
     ) -> None:
         connection = HttpHome(vpn, peer, self, home)
         name = publisher.subscriber.client_name
-        super().__init__(connection, vpn, name, PROTOCOL, settings.place, carries_path=True)
+        super().__init__(connection, vpn, name, PROTOCOL, settings, carries_path=True)
         connection.guaranteed = True
         self.peer = peer
         self.publisher = publisher
@@ -88,7 +82,7 @@ class HttpProvider(Provider):
         self.most = settings.max_connections
         self._owner = owner
         self._authority = authority
-        self._authorization, self._flaw, self._secrets = _authorization(settings)
+        self._authorization, self._flaw = _authorization(settings)
         self._answer_ns = settings.answer_timeout_s * SECOND_NS
         self._links: list[LinkRequests] = []
         self._open: dict[HttpConnection, None] = {}
@@ -209,6 +203,10 @@ class HttpProvider(Provider):
         requests = self._requests_of(link)
         return "" if requests is None else requests.take_direct(message, topic)
 
+    @override
+    def outward_resumed(self, link: OutwardLink) -> None:
+        self.pump()
+
     # -- requests --------------------------------------------------------------------------------
 
     def pump(self) -> None:
@@ -323,13 +321,6 @@ class HttpProvider(Provider):
             :REASON_CHARS
         ]
 
-    def scrubbed(self, text: str, most: int = limits.PRINTED_CHARS) -> str:
-        """Return a text without secrets, on one line, of at most `most` characters."""
-        for secret in self._secrets:
-            if len(secret) >= LEAST_SECRET:
-                text = text.replace(secret, MASK)
-        return printable(text, most)
-
     # -- time ------------------------------------------------------------------------------------
 
     @override
@@ -415,19 +406,15 @@ class HttpOutwardFlow(OutwardFlow):
         self._requests.let_go()
 
 
-def _authorization(settings: ProviderSettings) -> tuple[str, str, list[str]]:
-    """Return the value of Authorization, "" for none; why it cannot be sent, "" where it can (RFC 7617, 2; RFC 6750,
-    2.1); and what of it is secret.
-    """
+def _authorization(settings: ProviderSettings) -> tuple[str, str]:
+    """Return the value of Authorization, and why it cannot be sent; "" for none (RFC 7617, 2; RFC 6750, 2.1)."""
     token = settings.token
     if token is not None:
         if not token or not token.isascii() or not token.isprintable() or " " in token:
-            return "", "the token has characters that no header carries", [token]
-        return f"Bearer {token}", "", [token]
+            return "", "the token has characters that no header carries"
+        return f"Bearer {token}", ""
     if not settings.username:
-        return "", "", []
-    password = (settings.password or b"").decode("utf-8", "replace")
+        return "", ""
     if ":" in settings.username:
-        return "", "the username has a colon, which the basic scheme does not allow", [password]
-    login = base64.b64encode(f"{settings.username}:{password}".encode()).decode()
-    return f"Basic {login}", "", [login, password]
+        return "", "the username has a colon, which the basic scheme does not allow"
+    return f"Basic {settings.basic}", ""

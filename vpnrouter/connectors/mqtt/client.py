@@ -19,6 +19,7 @@ from vpnrouter.core.discard_reasons import (
     DUPLICATE,
     MSG_TOO_BIG,
     NOT_SUBSCRIBED,
+    PAUSED,
     TOPIC_PARSE_ERROR,
     TRANSMIT_CONGESTION,
 )
@@ -112,7 +113,7 @@ class MqttClient(Provider):
             vpn,
             session.client_name,
             PROTOCOLS[level],
-            settings.place,
+            settings,
             carries_path=level == LEVELS[0],
         )
         self.mqtt_connection = connection
@@ -187,7 +188,7 @@ class MqttClient(Provider):
         properties = packet.properties
         if code >= reason.UNSPECIFIED_ERROR:
             self._refused_version = code == reason.UNSUPPORTED_PROTOCOL_VERSION
-            self.end(f"the provider refused the login: {_said(code, properties)}")
+            self.end(f"the provider refused the login: {self._said(code, properties)}")
             return
         self._timers.cancel(GREET)
         self.mqtt_connection.state = JOINED
@@ -347,7 +348,7 @@ class MqttClient(Provider):
         terms = link.terms
         code = packet.reason_codes[0] if packet.reason_codes else reason.UNSPECIFIED_ERROR
         if code >= reason.UNSPECIFIED_ERROR:
-            said = _said(code, packet.properties)
+            said = self._said(code, packet.properties)
             self._carry(link, False)
             link.refused(f"the provider refused {terms.source}: {said}")
         elif code > 2:
@@ -379,7 +380,7 @@ class MqttClient(Provider):
         elif isinstance(packet, Pingresp):
             self._ponged()
         elif isinstance(packet, Disconnect):
-            said = _said(packet.reason_code, packet.properties)
+            said = self._said(packet.reason_code, packet.properties)
             self.mqtt_connection.end(f"{ENDED}: {said}")
 
     def acknowledge(self, data: bytes, pos: int, length: int) -> None:
@@ -390,7 +391,7 @@ class MqttClient(Provider):
         code = packet.reason_code
         why = ""
         if code >= reason.UNSPECIFIED_ERROR:
-            why = f"the provider refused it: {_said(code, packet.properties)}"
+            why = f"the provider refused it: {self._said(code, packet.properties)}"
         kind = packet.packet_type
         if kind == PUBACK:
             self.outgoing.puback(packet.packet_id, code, why)
@@ -476,6 +477,8 @@ class MqttClient(Provider):
         elif qos:
             link.enter(message, incoming, incoming.token(packet_id, qos, digest), why)
             incoming.hold_back()
+        elif link.status.paused:
+            link.discards(message, PAUSED)
         else:
             link.enter_direct(message, self.connection)
 
@@ -662,6 +665,10 @@ class MqttClient(Provider):
         """
         return not (self._joined or self._by_us or self._session.level == self._level)
 
+    def _said(self, code: int, properties: Properties) -> str:
+        text = properties.reason_string
+        return f"{reason.reason_text(code)}{f' ({self.scrubbed(text)})' if text else ''}"
+
     @override
     def ended(self, why: str) -> None:
         # What was on the way goes back to its queues.
@@ -728,8 +735,3 @@ def _head(data: bytes, pos: int, end: int, qos: int) -> tuple[bytes, int, int]:
     if packet_id == 0:
         raise ProtocolError(reason.PROTOCOL_ERROR, "packet identifier 0 (MQTT-2.2.1-3)")
     return topic, packet_id, start + 2
-
-
-def _said(code: int, properties: Properties) -> str:
-    text = properties.reason_string
-    return f"{reason.reason_text(code)}{f' ({text})' if text else ''}"

@@ -31,6 +31,9 @@ A message that comes
 4. With `rcv-settle-mode` second the outcome is remembered under the delivery's tag until the client settles
    (core/unsettled_deliveries.py), also while the link is away: a client that comes back asks for it (2.6.13).
 
+5. Where the client has asked for it, the tag of a delivery is stored in one unit with the message
+   (core/known_deliveries.py): one that comes again under that tag, over any link of the same name, is not taken twice.
+
 A message that goes
 -------------------
 An `AmqpFlow` is a flow of core/guaranteed: its window is the link's credit and the session's window. Each delivery has

@@ -27,6 +27,7 @@ from vpnrouter.core.guaranteed.endpoint_settings import (
     READ_ONLY,
 )
 from vpnrouter.core.guaranteed.refusals import TEMPORARY, not_there
+from vpnrouter.core.known_deliveries import KNOWS
 from vpnrouter.core.memory_account import OUTGROWN
 from vpnrouter.core.publisher import BIND_FAILED
 from vpnrouter.core.subscriber import Subscription
@@ -194,6 +195,8 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         link.lasts_s = -1 if target.expiry_policy == "never" else target.timeout
         # What is not settled is lost with the router.
         target = target._replace(durable=min(target.durable, 1))
+        if KNOWS in (packet.desired_capabilities or []):
+            link.know_again()
     answer = Attach(
         packet.name,
         packet.handle,
@@ -203,6 +206,8 @@ def _receive(session: AmqpSession, client: AmqpClient, packet: Attach) -> None:
         packet.source,
         target,
         max_message_size=link.most,
+        offered_capabilities=None if link.known is None else [Symbol(KNOWS)],
+        properties=None if link.known is None else {Symbol(KNOWS): link.known.most},
     )
     session.add(link)
     try:
@@ -340,7 +345,7 @@ class _Sending:
         if not named and (link.presettled or not self._keeps()):
             link.presettled = True
             filter_ = filter_of(client, wish.node.name)
-            subscriber = TopicSubscriber(link, no_local=wish.no_local)
+            subscriber = TopicSubscriber(link, no_local=client.no_local(wish.no_local))
             client.vpn.subscribe(Subscription(filter_, subscriber, selector=wish.selector))
             client.subscriber_count += 1
             link.subscriber = subscriber

@@ -14,7 +14,7 @@ from vpnrouter.core.tracing import assign
 from vpnrouter.topics.cache import RememberedTopics
 
 if TYPE_CHECKING:
-    from vpnrouter.core.access import BoundRule
+    from vpnrouter.core.access import BoundRule, ProviderClient
     from vpnrouter.core.amqp.connection import AmqpConnection
     from vpnrouter.core.amqp.sending_link import SendingLink
     from vpnrouter.core.client_connection import ClientConnection
@@ -83,9 +83,18 @@ class AmqpClient(Subscriber):
 
     def _enter(self, username: str) -> None:
         # No-local means all connections of the container, and nobody else's of this name.
-        self.local_name = local_name(username, self.container)
+        self.local_name = local_name(self.vpn, username, self.container)
         fellows = self.vpn.containers.setdefault((username, self.container), {})
         fellows[self] = None
+
+    @property
+    def provided(self) -> ProviderClient | None:
+        """The connector whose provider the client belongs to, None for nearly all clients."""
+        return self.vpn.provider_clients.get(self.container)
+
+    def no_local(self, wished: bool) -> bool:
+        """Return whether a subscription leaves out what no-local means by the client's name."""
+        return wished or self.provided is not None
 
     def client_connection(self) -> ClientConnection | None:
         """The client's connection."""
@@ -122,6 +131,11 @@ class AmqpClient(Subscriber):
         publisher = Publisher(vpn, self, self.publish_rule, 0, vpn.limits.max_msg_size)
         publisher.username = admission.username
         self.publisher = publisher
+        provided = self.provided
+        if provided is not None and provided.incoming:
+            # Each message is looked at: none is forwarded together with others.
+            publisher.elsewhere = provided.incoming
+            publisher.max_frame = 0
         if context.filters:
             assign(context, publisher, admission.username.name)
         if context.discard_rows is not None:
@@ -209,7 +223,7 @@ class AmqpClient(Subscriber):
         changed: list[str] = []
         self._may_have.clear()
         name = rights.username.name
-        rule = rights.acl.subscribe.bound(name, self.container)
+        rule = self.vpn.subscribe_rule(rights.acl, name, self.container)
         if not alike(rule, self.rule):
             changed.append("subscribe_topic")
         self.rule = rule
@@ -269,9 +283,12 @@ class AmqpClient(Subscriber):
         return admission is not None and admission.may_share(share, self.container)
 
 
-def local_name(username: str, container: str) -> str:
-    """Return the name by which no-local knows the clients of a container: no other client has it."""
-    return f"{username}\0{container}"
+def local_name(vpn: MessageVpn, username: str, container: str) -> str:
+    """Return the name by which no-local knows the clients of a container: that of the connector whose provider they
+    belong to, else one that no other client has.
+    """
+    provided = vpn.provider_clients.get(container)
+    return f"{username}\0{container}" if provided is None else provided.local_name
 
 
 def _free_name(vpn: MessageVpn, container: str) -> str:

@@ -32,6 +32,7 @@ from vpnrouter.core.amqp.receiving_link import ReceivingLink, forward
 from vpnrouter.core.amqp.session import AmqpSession, WakeLinks
 from vpnrouter.core.amqp.transactions import Transactions
 from vpnrouter.core.fault_barrier import ReleaseStep
+from vpnrouter.core.known_deliveries import KNOWS
 from vpnrouter.core.memory_account import MemoryAccount
 from vpnrouter.errors import ProtocolError, Refused
 from vpnrouter.events import table
@@ -87,8 +88,8 @@ DRAIN_NS: Final = 20_000_000
 
 NAME_TAKEN: Final = "amqp:connection-establishment-failed"
 SOLE: Final = "sole-connection-for-container"
-OFFERED: Final = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS", SOLE)
-"""What JMS clients look for among the capabilities of a connection."""
+OFFERED: Final = ("ANONYMOUS-RELAY", "DELAYED_DELIVERY", "SHARED-SUBS", SOLE, KNOWS)
+"""What clients look for among the capabilities of a connection: the first ones are for JMS."""
 
 PLATFORM: Final = "AMQP 1.0"
 

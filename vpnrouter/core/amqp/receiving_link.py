@@ -8,6 +8,7 @@ from mypy_extensions import i64
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.core.access import covered
 from vpnrouter.core.amqp.errors import condition_of, error
 from vpnrouter.core.amqp.incoming_message import message_of, trace_parent_of
 from vpnrouter.core.amqp.link import Link
@@ -19,7 +20,7 @@ from vpnrouter.core.conversion import (
     read_head,
     topic_of_address,
 )
-from vpnrouter.core.discard_reasons import TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import NO_LOCAL_DELIVERY, TOPIC_PARSE_ERROR
 from vpnrouter.core.forward import trace
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.end_to_end import EndToEndAnswers
@@ -33,7 +34,7 @@ from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.tracing import trace_kept_lost
 from vpnrouter.errors import ProtocolError, TopicError
 from vpnrouter.topics.grammar import QUEUE_PREFIX
-from vpnrouter.trace.events import REJECT
+from vpnrouter.trace.events import DISCARD, REJECT
 from vpnrouter.wire.amqp import conditions
 from vpnrouter.wire.amqp.performatives import (
     Accepted,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.session import AmqpSession
     from vpnrouter.core.guaranteed.endpoint import Endpoint
+    from vpnrouter.core.known_deliveries import KnownDeliveries
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.unsettled_deliveries import LinkKey, UnsettledDeliveries
     from vpnrouter.wire.amqp.performatives import Attach
@@ -107,8 +109,9 @@ class ReceivingLink(Link):
     `controls`: its target is the coordinator of transactions. `credit` is how many messages more it may send, and
     `count` how many it has sent (2.6.7). `open` counts messages that the spool has not answered. `unsettled` has the
     deliveries that a client which settles second has not settled; None for others, who settle with our answer. It is
-    kept for `lasts_s` seconds after the link, -1 for ever. `route` and `receivers` are for bursts. `vague`: its target
-    does not say whether it is a topic.
+    kept for `lasts_s` seconds after the link, -1 for ever. `known` are deliveries that are not taken twice, None where
+    the client does not ask for that. `route` and `receivers` are for bursts. `vague`: its target does not say whether
+    it is a topic.
     """
 
     __slots__ = (
@@ -116,13 +119,16 @@ class ReceivingLink(Link):
         "_end_to_end",
         "_kept",
         "_key",
+        "_marks",
         "_tag_bytes",
         "_tags",
         "_to_queue",
+        "_uses_known",
         "controls",
         "count",
         "credit",
         "flows",
+        "known",
         "lasts_s",
         "most",
         "open",
@@ -158,6 +164,10 @@ class ReceivingLink(Link):
         self.lasts_s = 0
         # What the message VPN knows the link by: another connection may attach it again.
         self._key: LinkKey = (client.username, client.container, name)
+        self.known: KnownDeliveries | None = None
+        self._uses_known = False
+        # The tags of deliveries that are to be known, and are in no unit yet.
+        self._marks: dict[int, bytes] = {}
         # Tags that the client still knows, while it attaches the link again.
         self._kept: set[bytes] = set()
         # By id of the delivery, of those that are not settled.
@@ -173,6 +183,18 @@ class ReceivingLink(Link):
         # What `forward` knows of the route that it saw last.
         self.route: Route | None = None
         self.receivers: list[TopicSubscriber] | None = None
+
+    def know_again(self) -> None:
+        """Know deliveries again from now on, if there is a place for that. Others answer for messages of bridges."""
+        spool = self.client.spool
+        if spool is not None and self.unsettled is None and self._end_to_end is None:
+            links = self.client.vpn.known_links
+            self.known = links.attach(spool.ledger, spool.number, self._key)
+            self._uses_known = self.known is not None
+
+    def take_mark(self, number: int) -> bytes:
+        """Return the tag by which a delivery is to be known, b"" for none: it is about to be taken, or refused."""
+        return self._marks.pop(number, b"") if self._marks else b""
 
     def compare(self, tag: bytes, walk: MapWalk) -> bytes:
         """Return the state of a delivery that came before, as it is written; b"" for one that nobody knows."""
@@ -263,6 +285,8 @@ class ReceivingLink(Link):
             payload = bytes(delivery.data + payload)
             self._drop_parts()
         self._used()
+        if self.known is not None and self._came_before(self.known, delivery):
+            return
         if self.unsettled is None or not self._resumed(self.unsettled, delivery):
             self._take(delivery.number, payload, delivery.settled, delivery.state)
             self.client.vpn.context.work += MEASURE.work()
@@ -309,6 +333,22 @@ class ReceivingLink(Link):
             unsettled.came(tag)
         return known
 
+    def _came_before(self, known: KnownDeliveries, delivery: Delivery) -> bool:
+        """Answer a delivery that was taken before, when that is synced; else note its tag."""
+        state, number = delivery.state, delivery.number
+        if delivery.settled:
+            return False
+        spool = self.client.spool
+        if delivery.tag not in known or spool is None:
+            self._marks[number] = delivery.tag
+            return False
+        if isinstance(state, TransactionalState):
+            self.session.connection.transactions.leave_out(self, number, state)
+        else:
+            self.open += 1
+            spool.when_synced(self, number)
+        return True
+
     def settled_by_client(self, number: int) -> None:
         """Forget a delivery, which the client has settled."""
         tag = self._tags.pop(number, None)
@@ -323,7 +363,7 @@ class ReceivingLink(Link):
     @property
     def plain(self) -> bool:
         """Return whether the next frame begins a message, and its tag need not be known."""
-        return self._delivery is None and self.unsettled is None
+        return self._delivery is None and self.unsettled is None and self.known is None
 
     def took(self, count: int) -> None:
         """Count messages as sent that were forwarded together, and ask for more where half of the credit is used."""
@@ -364,6 +404,7 @@ class ReceivingLink(Link):
         if publisher is None:
             return
         publisher.messages += 1
+        transaction = state if isinstance(state, TransactionalState) else None
         why = BAD_TOPIC
         route: Route | None = None
         try:
@@ -372,31 +413,54 @@ class ReceivingLink(Link):
             publisher.refused += 1
             publisher.vpn.discards.add(TOPIC_PARSE_ERROR)
         if route is not None:
+            if publisher.elsewhere and covered(publisher.elsewhere, route.topic):
+                self._pass_over(number, topic, settled, transaction)
+                return
             why = publisher.refusal(
                 route, topic, 0 if settled else 1, len(head.content), self._sends()
             )
             if vague and not why:
-                direct = settled and not isinstance(state, TransactionalState)
+                direct = settled and transaction is None
                 why = publisher.queue_meant(topic, route, 0 if direct else 1)
         if why or route is None:
-            if isinstance(state, TransactionalState):
-                connection.transactions.refused(state, why)
+            if transaction is not None:
+                connection.transactions.refused(transaction, why)
             if not settled:
                 self._refuse(number, why)
-            elif not self.topic and not isinstance(state, TransactionalState):
+            elif not self.topic and transaction is None:
                 self._refuse_relay(why)
             return
-        if route.missing_queue and settled and not isinstance(state, TransactionalState):
+        if route.missing_queue and settled and transaction is None:
             learns = publisher.may_learn(route)
             self._refuse_relay(refusals.QUEUE_NOT_FOUND if learns else refusals.PERMISSION_DENIED)
         message = self._message(publisher, route, topic, head, settled)
-        if isinstance(state, TransactionalState):
+        if transaction is not None:
             delivery = None if settled else number
-            connection.transactions.publish(self, delivery, message, state)
+            connection.transactions.publish(self, delivery, message, transaction)
         elif (route.selector_cost and heavy(route, message)) or must_wait(publisher.vpn, message):
             SelectedTransfer(self, publisher, route, message, number, settled).begin()
         else:
             self.pass_on(message, number, settled)
+
+    def _pass_over(
+        self, number: int, topic: bytes, settled: bool, transaction: TransactionalState | None
+    ) -> None:
+        """Accept a message that comes by a connector as well, and count it as discarded: refused, it would come again.
+
+        A transaction that is not there is told when it is discharged.
+        """
+        publisher = self.session.connection.publisher
+        if publisher is None:
+            return
+        publisher.refused += 1
+        publisher.vpn.discards.add(NO_LOCAL_DELIVERY)
+        publisher.report_lost(DISCARD, topic, 0 if settled else 1, NO_LOCAL_DELIVERY)
+        if settled:
+            return
+        if transaction is None:
+            self._answer_in_order(number, SPOOLED, "")
+        else:
+            self.tell(number, TransactionalState(transaction.txn_id, Accepted()))
 
     def pass_on(self, message: Message, number: int, settled: bool) -> None:
         """Deliver a message that is in no transaction."""
@@ -447,6 +511,10 @@ class ReceivingLink(Link):
             outcome = self._end_to_end.publish(publisher.vpn, message, token)
         else:
             outcome = spool.publish(publisher.vpn, message, self, token)
+            tag = self.take_mark(token)
+            if tag and self.known is not None and outcome != REJECTED:
+                # In one unit with the message.
+                self.known.remember(tag)
         self.counted(publisher, outcome)
         if spool.ledger.pending_bytes > limits.UNIT_BYTES or self.open > limits.RECEIVE_MAXIMUM:
             self.session.connection.paused = True
@@ -478,16 +546,16 @@ class ReceivingLink(Link):
         vpn.rejected += 1
         publisher.refused += 1
         trace_kept_lost(vpn, REJECT, message, "", refusals.TOO_MANY_INGRESS_FLOWS)
-        self._answer(token, refusals.TOO_MANY_INGRESS_FLOWS)
+        self._answer(token, REJECTED, refusals.TOO_MANY_INGRESS_FLOWS)
         return False
 
-    def _answer(self, token: int, why: str) -> None:
-        """Refuse a delivery after the answers before it."""
+    def _answer(self, token: int, outcome: int, why: str) -> None:
+        """Answer a delivery after the answers before it."""
         spool = self.client.spool
         if self._end_to_end is not None:
-            self._end_to_end.answer(token, REJECTED, why)
+            self._end_to_end.answer(token, outcome, why)
         elif spool is not None:
-            spool.unit.call_when_synced(self, token, REJECTED, why)
+            spool.unit.call_when_synced(self, token, outcome, why)
 
     def lost(self, token: int) -> None:
         """Nothing is kept of a message whose bridge never brings it over: it is refused (`on_outcome`)."""
@@ -497,6 +565,7 @@ class ReceivingLink(Link):
     def on_outcome(self, token: int, outcome: int, reason: str) -> None:
         """Tell the client what the spool did with the delivery `token`."""
         self.open -= 1
+        self.take_mark(token)
         connection = self.session.connection
         if outcome == UNMATCHED and not connection.closing and self._says_no_match():
             reason = refusals.NO_SUBSCRIPTION_MATCH
@@ -521,11 +590,15 @@ class ReceivingLink(Link):
 
     def _refuse(self, number: int, why: str) -> None:
         """Refuse a message that may not be published, after the answers before it."""
+        self._answer_in_order(number, REJECTED, why)
+
+    def _answer_in_order(self, number: int, outcome: int, why: str) -> None:
+        """Answer a message of which nothing is kept, after the answers before it."""
         self.open += 1
         if self.client.spool is None:
-            self.on_outcome(number, REJECTED, why)
+            self.on_outcome(number, outcome, why)
         else:
-            self._answer(number, why)
+            self._answer(number, outcome, why)
 
     def _refuse_relay(self, why: str) -> None:
         """End an anonymous relay: what was sent settled cannot be rejected (Anonymous Terminus, 2.2.2)."""
@@ -556,6 +629,10 @@ class ReceivingLink(Link):
             vpn = self.client.vpn
             self.unsettled.keep(vpn.context.now_ns, self.lasts_s)
             vpn.links_away.keep(self._key, self.unsettled)
+        if self.known is not None and self._uses_known:
+            # A transaction that outlasts the link goes on to note what it commits.
+            self._uses_known = False
+            self.client.vpn.known_links.detach(self.known)
         if self._to_queue is not None:
             self._to_queue.forget()
         if self.controls and not session.connection.closing:

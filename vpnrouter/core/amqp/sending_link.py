@@ -674,7 +674,7 @@ class TopicSubscriber(Subscriber):
         """Send one message, or have it wait for credit."""
         link = self.link
         vpn = link.client.vpn
-        if self.no_local and message.source is link.client:
+        if self.no_local and message.local_name == link.client.local_name:
             vpn.discard(message, NO_LOCAL_DELIVERY, self)
             return
         waiting = self._waiting

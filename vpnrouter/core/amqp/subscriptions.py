@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, final
 
-from vpnrouter.core.amqp.client import local_name
+from vpnrouter.core.amqp.client import AmqpClient, local_name
 from vpnrouter.core.amqp.sending_link import AmqpFlow
 from vpnrouter.core.credentials import NOT_AUTHORIZED
 from vpnrouter.core.guaranteed import refusals
@@ -31,7 +31,6 @@ from vpnrouter.topics.grammar import SMF, parse_filter
 from vpnrouter.wire.mqtt.reason import QUOTA_EXCEEDED, TOPIC_FILTER_INVALID
 
 if TYPE_CHECKING:
-    from vpnrouter.core.amqp.client import AmqpClient
     from vpnrouter.core.amqp.sending_link import SendingLink
     from vpnrouter.core.amqp.termini import Wish
     from vpnrouter.core.guaranteed.endpoint_definition import EndpointDefinition
@@ -132,7 +131,7 @@ def subscribe(link: SendingLink, wish: Wish) -> tuple[AmqpFlow, bool]:
         )
     endpoint = endpoints_of(vpn).get((SUBSCRIPTION, name))
     made = False
-    if endpoint is not None and not _same(endpoint, filter_, wish):
+    if endpoint is not None and not _same(endpoint, filter_, wish, client.no_local(wish.no_local)):
         if any(isinstance(flow, AmqpFlow) for flow in endpoint.flows):
             raise Refused(refusals.SUBSCRIPTION_MISMATCH, NOT_AUTHORIZED)
         # As JMS wants it: another topic or selector is another subscription, and the old one ends.
@@ -199,12 +198,12 @@ def _share_name(endpoint: Endpoint) -> str:
     return endpoint.name.split("/", 3)[-1]
 
 
-def _same(endpoint: Endpoint, filter_: Filter, wish: Wish) -> bool:
+def _same(endpoint: Endpoint, filter_: Filter, wish: Wish, no_local: bool) -> bool:
     for held in endpoint.subscriptions.values():
         return (
             held.filter.original == filter_.original
             and _text(held.selector) == _text(wish.selector)
-            and held.no_local == wish.no_local
+            and held.no_local == no_local
             and _is_shared(endpoint) == wish.shared
         )
     return False
@@ -233,7 +232,8 @@ def _make(client: AmqpClient, name: str, filter_: Filter, wish: Wish) -> Endpoin
     name = name or _joined(OWN, owner, client.client_name, str(number))
     holder = (owner, client.container)
     endpoint = add_endpoint(spool, vpn, name, number, wish.durable, wish.shared, holder)
-    subscription = Subscription(filter_, endpoint, no_local=wish.no_local, selector=wish.selector)
+    no_local = client.no_local(wish.no_local)
+    subscription = Subscription(filter_, endpoint, no_local=no_local, selector=wish.selector)
     try:
         vpn.subscribe(subscription)
         # By what is configured now: the client itself may not have been judged by it yet.
@@ -270,7 +270,7 @@ def add_endpoint(
     settings.max_bind_count = SHARING if shared else 1
     endpoint = Endpoint(spool, vpn, SUBSCRIPTION, name, number, settings, durable)
     endpoint.attracts_for = holder
-    endpoint.local_name = local_name(holder[0], holder[1])
+    endpoint.local_name = local_name(vpn, holder[0], holder[1])
     vpn.endpoints[SUBSCRIPTION, name] = endpoint
     vpn.count_endpoint(holder[0], 1)
     return endpoint
@@ -281,6 +281,27 @@ def remove(endpoint: Endpoint) -> None:
     if not endpoint.deleted:
         endpoint.vpn.count_endpoint(endpoint.attracts_for[0], -1)
         endpoint.delete(refusals.SUBSCRIPTION_ENDED)
+
+
+def belong_to_providers(vpn: MessageVpn, containers: set[str]) -> None:
+    """Let what is of containers that belong to providers of connectors, or did, have the name by which no-local knows
+    them now. They have to log in again.
+    """
+    for endpoint in list(endpoints_of(vpn).values()):
+        owner, container = endpoint.attracts_for
+        if endpoint.kind != SUBSCRIPTION or container not in containers:
+            continue
+        endpoint.local_name = local_name(vpn, owner, container)
+        if container in vpn.provider_clients:
+            for subscription in endpoint.subscriptions.values():
+                subscription.no_local = True
+        judge(endpoint)
+        vpn.forget_routes(endpoint)
+    for (_, container), clients in list(vpn.containers.items()):
+        if container in containers:
+            for client in list(clients):
+                if isinstance(client, AmqpClient):
+                    client.connection.put_out("the connector to its broker was changed")
 
 
 def judge(endpoint: Endpoint) -> None:
@@ -296,7 +317,7 @@ def judge(endpoint: Endpoint) -> None:
         _report_end(endpoint)
         remove(endpoint)
         return
-    endpoint.rule = rights.acl.subscribe.bound(owner, container)
+    endpoint.rule = vpn.subscribe_rule(rights.acl, owner, container)
     permitted = rights.profile.allow_guaranteed_msg_receive_enabled
     if permitted and _is_shared(endpoint):
         permitted = rights.may_share(_share_name(endpoint), container)
@@ -345,9 +366,8 @@ def restore_subscriptions(
             definition.shared,
             definition.attracts_for,
         )
-        subscription = Subscription(
-            filter_, endpoint, no_local=definition.no_local, selector=selector
-        )
+        no_local = definition.no_local or definition.attracts_for[1] in vpn.provider_clients
+        subscription = Subscription(filter_, endpoint, no_local=no_local, selector=selector)
         # It was granted before: a bound that was lowered must not end it.
         vpn.subscribe(subscription, bounded=False)
         if endpoint.name != definition.name:

@@ -89,6 +89,7 @@ class Transaction:
         "messages",
         "outcomes",
         "size",
+        "tags",
         "trouble",
     )
 
@@ -98,6 +99,8 @@ class Transaction:
         self.messages: list[Message] = []
         self.answers: dict[Message, Answers] = {}
         self.links: list[ReceivingLink] = []
+        # Of each message the tag by which it is to be known again, b"" for none.
+        self.tags: list[bytes] = []
         self.kept: list[bool] = []
         # What is said of a delivery last holds.
         self.outcomes: dict[SendingLink, dict[int, Outcome]] = {}
@@ -364,6 +367,9 @@ class Transactions(CompletionCallback):
         if reason:
             publisher.refused += len(transaction.messages)
             return reason
+        for link_of, tag in zip(transaction.links, transaction.tags, strict=True):
+            if tag and link_of.known is not None:
+                link_of.known.remember(tag)
         if spool.fault is not None:
             spool.fault("transaction-half")
         transaction.settle()
@@ -452,6 +458,7 @@ class Transactions(CompletionCallback):
         `number` is its delivery, None for one that was sent settled.
         """
         transaction = self._open.get(state.txn_id)
+        tag = b"" if number is None else link.take_mark(number)
         if transaction is None:
             if number is not None:
                 link.tell(number, Rejected(_unknown(state.txn_id)))
@@ -465,8 +472,16 @@ class Transactions(CompletionCallback):
             return
         transaction.messages.append(message)
         transaction.links.append(link)
+        transaction.tags.append(tag)
         if number is not None:
             link.tell(number, TransactionalState(state.txn_id, Accepted()))
+
+    def leave_out(self, link: ReceivingLink, number: int, state: TransactionalState) -> None:
+        """Answer a message that was taken before as one of the transaction, which goes without it."""
+        if state.txn_id in self._open:
+            link.tell(number, TransactionalState(state.txn_id, Accepted()))
+        else:
+            link.tell(number, Rejected(_unknown(state.txn_id)))
 
     def refused(self, state: TransactionalState, why: str) -> None:
         """Note that a message of a transaction may not be published: the rest is not published without it."""

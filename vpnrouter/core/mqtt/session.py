@@ -505,10 +505,7 @@ class MqttSession(Subscriber):
         changed: list[str] = []
         self.username = rights.username
         name = rights.username.name
-        rule = rights.acl.subscribe.bound(name, self.client_name)
-        provided = self.vpn.provider_clients.get(self.client_name)
-        if provided is not None:
-            rule = provided.rule_without(rule)
+        rule = self.vpn.subscribe_rule(rights.acl, name, self.client_name)
         if not alike(rule, self.rule):
             changed.append("subscribe_topic")
         self.rule = rule

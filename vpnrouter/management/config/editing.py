@@ -118,7 +118,8 @@ _NOBODY: Final = "localhost"
 """Who changes things where no users are configured."""
 
 
-async def _editor(request: Request) -> ConfigEditor:
+async def editor_of(request: Request) -> ConfigEditor:
+    """Return what changes the configuration. Raises RequestError where there is none."""
     editor = context_of(request).editor
     if editor is None:
         raise not_allowed(
@@ -143,7 +144,7 @@ async def _no_opaque_password(
         raise not_supported_here("opaquePassword: secrets are never shown here, not even encrypted")
 
 
-EditorDep = Annotated[ConfigEditor, Depends(_editor)]
+EditorDep = Annotated[ConfigEditor, Depends(editor_of)]
 ChangerDep = Annotated[Caller, Depends(_changer)]
 """Who asks, and may change things."""
 

@@ -110,6 +110,7 @@ class OwnBridge:
             link=link,
             sender=peer,
             enabled=written.enabled,
+            paused=written.paused,
             bindings={
                 (each.name, each.location): each.queue_binding or ""
                 for each in written.remote_msg_vpns

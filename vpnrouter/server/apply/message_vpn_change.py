@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final, final
 from vpnrouter.bridges.link import Link
 from vpnrouter.config.configured_connector import provider_clients_of
 from vpnrouter.config.model import changed
-from vpnrouter.core.amqp.subscriptions import judge
+from vpnrouter.core.amqp.subscriptions import belong_to_providers, judge
 from vpnrouter.core.client_connection import ClientConnection
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
 from vpnrouter.core.guaranteed.endpoint_settings import SUBSCRIPTION, endpoint_settings_of
@@ -77,6 +77,7 @@ def _change_provider_clients(vpn: MessageVpn, after: MsgVpn) -> None:
         client = vpn.clients.get(name)
         if isinstance(client, MqttSession):
             client.belong_to_provider()
+    belong_to_providers(vpn, names | set(vpn.provider_clients))
 
 
 def judge_all(vpn: MessageVpn, book: LinkRegistry) -> None:

@@ -41,6 +41,8 @@ from vpnrouter.events.table import (
     CONNECTOR_LINK_RELEASED,
     CONNECTOR_MESSAGE_REFUSED,
     CONNECTOR_MESSAGE_STAYS,
+    CONNECTOR_PAUSED,
+    CONNECTOR_RESUMED,
     CONNECTOR_UP,
 )
 from vpnrouter.server.events.event_context import raise_event_in
@@ -142,9 +144,16 @@ class ConnectorRunner(ConnectorCallbacks):
 
     # -- changes ---------------------------------------------------------------------------------
 
-    def change(self, connector: Connector, server_cert: TlsServerCert) -> None:
-        """Go on under a changed configuration, over a new connection."""
+    def change(
+        self, connector: Connector, server_cert: TlsServerCert, *, reconnects: bool = True
+    ) -> None:
+        """Go on under a changed configuration; over a new connection, where not only what is paused has changed."""
+        self._tell_pauses(self.configured, connector)
         self.configured = connector
+        if not reconnects:
+            self.links.pause(links_of(connector))
+            flush_ready(self.vpn.context)
+            return
         self._server_cert = server_cert
         self.leave("the connector was changed")
         self._version = 0
@@ -153,8 +162,12 @@ class ConnectorRunner(ConnectorCallbacks):
         self.machine.configure(attempts_of(connector, vpn_enabled=self.vpn.enabled), self._clock())
         self._wake.set()
 
-    def reconnect(self) -> None:
-        """Connect anew, beginning with the first address."""
+    def has(self, link: str) -> bool:
+        """Return whether the connector has this link."""
+        return link in self.links.all
+
+    def reconnect(self, _link: str = "") -> None:
+        """Connect anew, beginning with the first address; all links share the connection."""
         self.change(self.configured, self._server_cert)
 
     @property
@@ -474,6 +487,19 @@ class ConnectorRunner(ConnectorCallbacks):
         if machine.failure != told:
             self._tell(CONNECTOR_DOWN, f"down: {machine.failure}")
         self._wake.set()
+
+    def _tell_pauses(self, before: Connector, after: Connector) -> None:
+        """Tell what is paused now and was not before, and what goes on."""
+        switches = [("", before.paused, after.paused)]
+        switches += [
+            (f"link {name} ", link.paused, after.links[name].paused)
+            for name, link in before.links.items()
+            if name in after.links
+        ]
+        for which, was_paused, paused in switches:
+            if paused is not was_paused:
+                kind = CONNECTOR_PAUSED if paused else CONNECTOR_RESUMED
+                self._tell(kind, f"{which}{'is paused' if paused else 'goes on'}")
 
     def _tell(self, kind: EventType, text: str) -> None:
         text = f"VPN {self.vpn.name} connector {self.name} {text}"

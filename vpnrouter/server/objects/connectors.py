@@ -11,6 +11,7 @@ from vpnrouter.core.fault_barrier import CONNECTOR
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.server.connectors.runner import ConnectorRunner
 from vpnrouter.server.objects.running import RunningObjects
+from vpnrouter.settings.schema import Effect
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -90,7 +91,11 @@ class ConnectorObjects(RunningObjects):
     def change(self, before: RouterConfig, after: RouterConfig, found: Sequence[Change]) -> None:
         running = {(runner.vpn.name, runner.name): runner for runner in self.running}
         there = _places(after)
-        hit = {place for change in found for place in there if _is_hit(change, place)}
+        hit: dict[Place, bool] = {}
+        for change in found:
+            for place in there:
+                if _is_hit(change, place):
+                    hit[place] = hit.get(place, False) or _reconnects(change)
         logins = {_login(after, place) for place in there}
         for place, runner in running.items():
             if place not in there:
@@ -98,7 +103,8 @@ class ConnectorObjects(RunningObjects):
                 self._leaving.append(runner)
             elif place in hit:
                 vpn = after.msg_vpns[place[0]]
-                runner.change(vpn.connectors[place[1]], vpn.bridging.tls_server_cert)
+                connector, server_cert = vpn.connectors[place[1]], vpn.bridging.tls_server_cert
+                runner.change(connector, server_cert, reconnects=hit[place])
         self._running[:] = [running.get(place) or self._begun(after, *place) for place in there]
         self._leaving[:] = [runner for runner in self._leaving if not runner.ended.is_set()]
 
@@ -133,3 +139,8 @@ def _is_hit(change: Change, place: Place) -> bool:
     if path[2] == "connectors":
         return len(path) > 4 and path[3] == place[1]
     return path[2] in ("bridging", "enabled")
+
+
+def _reconnects(change: Change) -> bool:
+    """Return whether a connector that a change is for has to connect anew."""
+    return change.path[2] != "connectors" or change.kind is not Effect.IN_PLACE

@@ -113,6 +113,7 @@ class SpoolService:
             for vpn in vpns.values():
                 for session in restore_provider_sessions(spool, store, vpn.name):
                     self.provider_sessions[vpn.name, session.client_name] = session
+                vpn.known_links.restore(spool.ledger, store)
                 restored = restore_sessions(vpn, store)
                 restored += restore_subscriptions(vpn, spool, definitions)
                 for endpoint in restored:

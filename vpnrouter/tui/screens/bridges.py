@@ -11,8 +11,9 @@ from textual.containers import Horizontal
 
 from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.display import BRIDGE, NONE
+from vpnrouter.settings.kinds import BRIDGE as KIND
+from vpnrouter.tui import actions
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.actions import ACTIONS, BridgeAction
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.columns import Columns, attribute, own
 from vpnrouter.tui.format import Line, Piece, folded, pairs, state, text
@@ -34,9 +35,7 @@ class Bridge(View):
     """One bridge of one router; the other end beside it where its router is among those looked at."""
 
     ALL_ROUTERS = True
-    KEYS: ClassVar[tuple[Key, ...]] = tuple(
-        Key(one.key, f"do('{one.name}')", one.name, one.help, changes=True) for one in ACTIONS
-    )
+    KEYS: ClassVar[tuple[Key, ...]] = actions.KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS)
 
     def __init__(self, router: Router, msg_vpn: str, bridge: str) -> None:
@@ -95,7 +94,7 @@ class Bridge(View):
 
     def action_do(self, name: str) -> None:
         """Do the action `name` to the bridge."""
-        BridgeAction.of(name).begin(self, self.router, self._msg_vpn, self._bridge)
+        actions.begin(name, self, self.router, KIND, self._msg_vpn, self._bridge)
 
     def _row(self) -> Row | None:
         names = (self._msg_vpn, self._bridge)
@@ -197,7 +196,7 @@ def _remotes(row: Row, width: int) -> list[Line]:
     return [(), text(("remotes, in the order of trying", "head")), *lines] if lines else []
 
 
-RANKS: Final = {"down": 0, "stalled": 1, "unbound": 1, "incomplete": 2, "up": 3}
+RANKS: Final = {"down": 0, "stalled": 1, "unbound": 1, "incomplete": 2, "paused": 2, "up": 3}
 """The order of healths; disabled bridges come last."""
 
 WANTING: Final = frozenset({"down", "stalled", "unbound", "incomplete"})
@@ -211,7 +210,7 @@ class Bridges(View):
     KEYS: ClassVar[tuple[Key, ...]] = (
         Key("enter", "enter", "open", "open the bridge: both ends, remotes, counts"),
         Key("d", "down_only", "down only", "only those that are not up, or all"),
-        *(Key(one.key, f"do('{one.name}')", one.name, one.help, changes=True) for one in ACTIONS),
+        *actions.KEYS,
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS[1:])
 
@@ -283,7 +282,7 @@ class Bridges(View):
         if key:
             place, vpn, bridge = key.split("\0")
             router = self.ui.routers[int(place)]
-            BridgeAction.of(name).begin(self, router, vpn, bridge)
+            actions.begin(name, self, router, KIND, vpn, bridge)
 
 
 def _key(place: int, row: Row) -> str:

@@ -10,9 +10,10 @@ from textual.binding import BindingType
 
 from vpnrouter.management.answers.rows import Row
 from vpnrouter.management.display import CONNECTOR, NONE
+from vpnrouter.settings.kinds import CONNECTOR as KIND
 from vpnrouter.text import counted
+from vpnrouter.tui import actions
 from vpnrouter.tui import format as fmt
-from vpnrouter.tui.actions import reconnect
 from vpnrouter.tui.api import Router
 from vpnrouter.tui.columns import Columns, attribute, own
 from vpnrouter.tui.format import Line, Piece, folded, pairs, state, text
@@ -29,15 +30,11 @@ LABELS: Final = 13
 
 SPARK: Final = 16
 
-RECONNECT: Final = Key(
-    "R", "reconnect", "reconnect", "drop its connection; it connects again", changes=True
-)
-
 
 class Connector(View):
     """One connector of one router, with its links."""
 
-    KEYS: ClassVar[tuple[Key, ...]] = (RECONNECT,)
+    KEYS: ClassVar[tuple[Key, ...]] = actions.KEYS
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS)
 
     def __init__(self, router: Router, msg_vpn: str, connector: str) -> None:
@@ -66,9 +63,9 @@ class Connector(View):
             missing if row is None else connector_lines(self.router, row, width)
         )
 
-    def action_reconnect(self) -> None:
-        """Reconnect it, after asking."""
-        reconnect(self, self.router, self._msg_vpn, self._connector)
+    def action_do(self, name: str) -> None:
+        """Do the action `name` to the connector."""
+        actions.begin(name, self, self.router, KIND, self._msg_vpn, self._connector)
 
 
 def connector_lines(router: Router, row: Row, width: int) -> Sequence[Line]:
@@ -163,7 +160,7 @@ SAME: Final = ("", "AS_SOURCE")
 
 ARROWS: Final = {"in": "◄", "out": "►"}
 
-RANKS: Final = {"stopped": 0, "waiting": 0, "connecting": 1, "logging-in": 1, "up": 3}
+RANKS: Final = {"stopped": 0, "waiting": 0, "connecting": 1, "logging-in": 1, "paused": 2, "up": 3}
 """The order of states; disabled connectors come last."""
 
 TROUBLED: Final = 2
@@ -177,7 +174,7 @@ class Connectors(View):
     KEYS: ClassVar[tuple[Key, ...]] = (
         Key("enter", "enter", "open", "open the connector: its links and their counts"),
         Key("d", "down_only", "down only", "only those that are not up or have links in trouble"),
-        RECONNECT,
+        *actions.KEYS,
     )
     BINDINGS: ClassVar[list[BindingType]] = bindings_of(KEYS[1:])
 
@@ -242,12 +239,12 @@ class Connectors(View):
         self._down_only = not self._down_only
         self.redraw()
 
-    def action_reconnect(self) -> None:
-        """Reconnect the connector under the cursor, after asking."""
+    def action_do(self, name: str) -> None:
+        """Do the action `name` to the connector under the cursor."""
         key = self.query_one("#body", Table).key
         if key:
-            place, vpn, name = key.split("\0")
-            reconnect(self, self.ui.routers[int(place)], vpn, name)
+            place, vpn, one = key.split("\0")
+            actions.begin(name, self, self.ui.routers[int(place)], KIND, vpn, one)
 
 
 def _found(router: Router, names: list[str]) -> Row | None:

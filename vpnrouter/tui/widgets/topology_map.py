@@ -124,7 +124,7 @@ def _arrow_style(arrow: Arrow) -> tuple[str, str]:
     match arrow.row["health"]:
         case "down":
             return "bad", "╌"
-        case "disabled" | "msg-vpn-disabled":
+        case "disabled" | "msg-vpn-disabled" | "paused":
             return "note", "·"
         case "stalled" | "unbound" | "incomplete":
             return "warn", "─"

@@ -361,6 +361,8 @@ def _u32(buf: bytes, at: i64) -> i64:
 
 _PERFORMATIVE: Final = b"\x00\x53\x14\xc0"
 _FRAME_HEAD: Final = 8
+_NO_MODE: Final = b"\x40"
+"""A transfer does not say how its receiver settles."""
 
 
 def handle_bytes(handle: int) -> bytes:
@@ -377,7 +379,17 @@ class OutgoingTransfer:
     `size` is how many bytes are left. Many clients may share the `content`.
     """
 
-    __slots__ = ("_at", "_content", "_first", "_head", "_rest", "_room", "channel", "size")
+    __slots__ = (
+        "_at",
+        "_content",
+        "_first",
+        "_head",
+        "_rest",
+        "_room",
+        "_state",
+        "channel",
+        "size",
+    )
 
     def __init__(self, frame: bytes) -> None:
         self.channel = 0
@@ -388,15 +400,25 @@ class OutgoingTransfer:
         self._content = b""
         self._at = 0
         self._room = 0
+        self._state = b""
 
     def cut(
-        self, channel: int, first: bytes, rest: bytes, head: bytes, content: bytes, most: int
+        self,
+        channel: int,
+        first: bytes,
+        rest: bytes,
+        head: bytes,
+        content: bytes,
+        most: int,
+        state: bytes = b"",
     ) -> None:
         """Cut `head` and `content` into frames of at most `most` bytes.
 
-        `first` are the fields of the first one up to the flag for more, `rest` those of the others.
+        `first` are the fields of the first one up to the flag for more, `rest` those of the others. All say the
+        `state`, b"" for none.
         """
         self.channel = channel
+        self._state = state
         self._first = first
         self._rest = rest
         self._head = head
@@ -410,7 +432,8 @@ class OutgoingTransfer:
             self.size = 0
             return self._first
         fields = self._rest if self._at else self._first
-        room = self._room - _FRAME_HEAD - len(_PERFORMATIVE) - 2 - len(fields) - 1
+        behind = _NO_MODE + self._state if self._state else b""
+        room = self._room - _FRAME_HEAD - len(_PERFORMATIVE) - 2 - len(fields) - 1 - len(behind)
         start = self._at
         end = start + min(room, self.size)
         ahead = len(self._head)
@@ -419,7 +442,8 @@ class OutgoingTransfer:
             payload = self._head[start:end] + payload
         self._at = end
         self.size -= end - start
-        return _frame(self.channel, 6, fields + (b"\x41" if self.size else b"\x42"), payload)
+        more = b"\x41" if self.size else b"\x42"
+        return _frame(self.channel, 8 if behind else 6, fields + more + behind, payload)
 
 
 def cut_transfer(
@@ -431,19 +455,22 @@ def cut_transfer(
     content: bytes,
     most: int,
     tag: bytes = b"",
+    state: bytes = b"",
 ) -> OutgoingTransfer:
     """Return a message of `head` and `content` over the link of `handle` (`handle_bytes`), in frames of `most` bytes.
 
-    Without a `tag` the delivery's is its id. A frame but the last one says that there is more.
+    Without a `tag` the delivery's is its id. A frame but the last one says that there is more. `state` is that of the
+    delivery as it is written, b"" for none.
     """
     number = delivery_id.to_bytes(4, "big")
     done = b"\x41" if settled else b"\x42"
     tag = tag or number
     first = handle + b"\x70" + number + b"\xa0" + bytes((len(tag),)) + tag + b"\x43" + done
-    if _FRAME_HEAD + len(_PERFORMATIVE) + 2 + len(first) + len(head) + len(content) <= most:
-        return OutgoingTransfer(_frame(channel, 5, first, head + content))
+    fields = first + b"\x42" + _NO_MODE + state if state else first
+    if _FRAME_HEAD + len(_PERFORMATIVE) + 2 + len(fields) + len(head) + len(content) <= most:
+        return OutgoingTransfer(_frame(channel, 8 if state else 5, fields, head + content))
     outgoing = OutgoingTransfer(b"")
-    outgoing.cut(channel, first, handle + b"\x40\x40\x40\x40", head, content, most)
+    outgoing.cut(channel, first, handle + b"\x40\x40\x40\x40", head, content, most, state)
     return outgoing
 
 

@@ -7,7 +7,7 @@ import org.apache.activemq.artemis.core.server.embedded.EmbeddedActiveMQ;
 import org.apache.activemq.artemis.core.settings.impl.AddressSettings;
 
 /**
- * An Artemis for AMQP clients: PORT FOLDER [keep]. It is in memory, or keeps what it has in the folder. It makes queues
+ * An Artemis for clients of AMQP and MQTT: PORT FOLDER [keep]. It is in memory, or keeps what it has in the folder. It makes queues
  * and topics that are asked for, prints its port when it is there, and ends with its input.
  */
 public class ArtemisPeer {
@@ -18,7 +18,7 @@ public class ArtemisPeer {
         configuration.setJournalDirectory(words[1]).setLargeMessagesDirectory(words[1]);
         configuration.setBindingsDirectory(words[1]).setPagingDirectory(words[1]);
         configuration.setJournalType(JournalType.NIO).setJournalBufferTimeout_NIO(1_000_000);
-        configuration.addAcceptorConfiguration("amqp", "tcp://127.0.0.1:" + words[0] + "?protocols=AMQP;amqpIdleTimeout=4000");
+        configuration.addAcceptorConfiguration("amqp", "tcp://127.0.0.1:" + words[0] + "?protocols=AMQP,MQTT;amqpIdleTimeout=4000");
         configuration.addAddressSetting("#", new AddressSettings().setMaxDeliveryAttempts(-1)
                 .setDefaultGroupRebalance(true).setAutoDeleteQueues(false).setAutoDeleteAddresses(false));
         configuration.addQueueConfiguration(
