@@ -64,7 +64,7 @@ SETTINGS = st.builds(
         retries,
         delay_s * SECOND_NS,
         back_s * SECOND_NS,
-        paused,
+        paused=paused,
     ),
     places=st.lists(st.sampled_from(PLACES), unique=True, max_size=3),
     orders=st.lists(st.integers(1, 3), min_size=3, max_size=3),

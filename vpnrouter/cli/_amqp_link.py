@@ -1,7 +1,8 @@
 """One connection to an AMQP 1.0 broker that takes and gives packets of MQTT 5, for `pub` and `sub --protocol amqp`.
 
 Messages are put into the other protocol's terms as the router does it (docs/amqp.md). QoS 0 is settled, QoS 1 is not.
-Topic filters are written as in MQTT, and asked for as SMF has them.
+Topic filters are written as in MQTT, and asked for as SMF has them. Queues and topics get the addresses of the broker,
+which says in `open` what it is.
 """
 
 from __future__ import annotations
@@ -13,6 +14,12 @@ from vpnrouter import limits
 from vpnrouter.cli._broker_options import Broker, Protocol
 from vpnrouter.cli._broker_socket import ANSWER_S, BrokerSocket
 from vpnrouter.cli._mqtt_link import MqttLink
+from vpnrouter.connectors.amqp.brokers import (
+    QUEUE,
+    broker_named,
+    broker_that_says,
+    kind_and_name,
+)
 from vpnrouter.core.conversion import (
     QUEUE_SCHEME,
     TOPIC_SCHEME,
@@ -68,6 +75,7 @@ if TYPE_CHECKING:
 
 _LEVEL: Final = 5
 _WINDOW: Final = 0x7FFF_FFFF
+_SENDER: Final = "sender"
 _OUT: Final = 0
 """The handle of the link that sends; those that receive come behind it."""
 
@@ -86,18 +94,14 @@ _SELECTOR_FILTER: Final = Symbol("apache.org:selector-filter:string")
 _NO_LOCAL_FILTER: Final = Symbol("apache.org:no-local-filter:list")
 
 
-def _named(written: bytes) -> bytes:
-    """Return the topic that is written, or the one for an address of AMQP: `queue://NAME`, `topic://NAME`."""
-    return topic_of_address(written.decode()).encode()
-
-
 class _Receiver:
     """A link that receives for a request, by its number: its credit, and what came of a message in parts.
 
-    `code` is what the broker has said to it, -1 before.
+    `handle` is what frames to the broker call it; `code` is what the broker has said to it, -1 before.
     """
 
-    def __init__(self, number: int, qos: int) -> None:
+    def __init__(self, handle: int, number: int, qos: int) -> None:
+        self.handle = handle
         self.number = number
         self.qos = qos
         self.count = 0
@@ -126,14 +130,18 @@ class AmqpLink:
         self._waiting: list[Publish] = []
         self._room = 0
         self._sent = 0
-        self._sends = False
+        self._target: str | None = None
         self._answers = 0
         self._idle_s = 0.0
         self._most_frame = frames.MIN_MAX_FRAME
+        self._names = broker_named("other")
         self._mechanisms: list[object] | None = None
         self._outcome = -1
         self._begun = False
-        self._receivers: dict[int, _Receiver] = {}
+        self._receivers: dict[str, _Receiver] = {}
+        """By the names of their links, and by the handles that the broker chose for these (2.6.2)."""
+        self._by_their_handle: dict[int, _Receiver] = {}
+        self._their_out = -1
         self._deliveries: dict[int, int] = {}
         """Packet id → delivery, of messages that are not acknowledged; delivery → packet id in `_sent_ids`."""
         self._sent_ids: dict[int, int] = {}
@@ -201,11 +209,13 @@ class AmqpLink:
     def send_packet(self, packet: Packet) -> None:
         """Send what a packet means."""
         if isinstance(packet, Publish):
-            if not self._sends:
-                self._sends = True
-                source, target = Source(self._broker.client_id), Target(None)
-                attach = Attach("sender", _OUT, False, source=source, target=target)
-                self._say(attach._replace(initial_delivery_count=0))
+            kind, name = self._destination(packet)
+            if self._target is None:
+                self._begin_to_send(kind, name)
+            elif self._target not in ("", self._names.target(kind, name)):
+                raise OperationError(
+                    f"{self._broker} takes messages for one address: {self._target}"
+                )
             self._waiting.append(packet)
             self._transmit()
         elif isinstance(packet, Subscribe):
@@ -250,6 +260,19 @@ class AmqpLink:
     def _say(self, performative: tuple[Any, ...], payload: bytes = b"", kind: int = 0) -> None:
         self._socket.send(frames.encode(performative, 0, kind, payload))
 
+    def _destination(self, packet: Publish) -> tuple[str, str]:
+        """Return what a message goes to, QUEUE or TOPIC, and its name: both may be written as topics or addresses."""
+        return kind_and_name(address_of_topic(topic_of_address(packet.topic.decode())))
+
+    def _begin_to_send(self, kind: str, name: str) -> None:
+        """Attach a link to send over: to any address, or to this one where the broker has no such links."""
+        names = self._names
+        self._target = "" if names.relays else names.target(kind, name)
+        capabilities: list[object] = [Symbol(kind)] if self._target and names.capable else []
+        target = Target(self._target or None, capabilities=capabilities or None)
+        attach = Attach(_SENDER, _OUT, False, source=Source(self._broker.client_id), target=target)
+        self._say(attach._replace(initial_delivery_count=0))
+
     def _transmit(self) -> None:
         """Send messages that wait, as far as the broker's credit goes."""
         while self._waiting and self._room > 0:
@@ -262,8 +285,11 @@ class AmqpLink:
                 self._sent_ids[number] = packet.packet_id
             expiry_s = packet.properties.message_expiry_interval
             ttl = -1 if expiry_s is None else min(expiry_s * 1_000, 0xFFFF_FFFF)
+            topic = topic_of_address(packet.topic.decode())
+            kind, name = kind_and_name(address_of_topic(topic))
+            to = self._names.target(kind, name)
             block = message_block(packet.properties)
-            content = from_mqtt(_named(packet.topic), packet.payload, block)
+            content = from_mqtt(topic.encode(), packet.payload, block, to, to_queue=kind == QUEUE)
             head = header(not settled, 4, ttl, 0, True)
             outgoing = cut_transfer(
                 0, handle_bytes(_OUT), number, settled, head, content, self._most_frame
@@ -293,11 +319,26 @@ class AmqpLink:
             handle = len(self._receivers) + 1
             share = request.filter.split("/", 2)[1] if names else ""
             name = f"{share}{'-' * index}" if share else f"receiver {handle}"
-            self._receivers[handle] = receiver = _Receiver(number, request.qos)
-            source = Source(address, filter=self._filters(request), capabilities=names or None)
+            self._receivers[name] = receiver = _Receiver(handle, number, request.qos)
+            source = self._source(address, names, request)
             mode = _SETTLED if request.qos == 0 and not names else _UNSETTLED
             self._say(Attach(name, handle, True, mode, source=source, target=Target("here")))
-            self._grant(handle, receiver)
+            self._grant(receiver)
+
+    def _source(
+        self, address: str, capabilities: list[object], request: SubscriptionRequest
+    ) -> Source:
+        kind, name = kind_and_name(address)
+        names = self._names
+        theirs = names.origin(kind, name, "")
+        if not theirs:
+            raise OperationError(
+                f"{names.name} gives out no messages of a {kind}: name a queue of it"
+            )
+        also = [Symbol(kind)] if names.capable and kind else []
+        return Source(
+            theirs, filter=self._filters(request), capabilities=[*capabilities, *also] or None
+        )
 
     def _filters(self, request: SubscriptionRequest) -> dict[object, object] | None:
         filters: dict[object, object] = {}
@@ -307,13 +348,15 @@ class AmqpLink:
             filters[Symbol("no-local")] = Described(_NO_LOCAL_FILTER, [])
         return filters or None
 
-    def _grant(self, handle: int, receiver: _Receiver) -> None:
+    def _grant(self, receiver: _Receiver) -> None:
         most = self._credit or _CREDIT
         if self._credit:
             # Messages beyond the count should not be sent here: another consumer may take them.
             most = min(_CREDIT, self._credit - receiver.count)
         receiver.granted = receiver.count + max(0, most)
-        self._say(Flow(0, _WINDOW, self._sent, _WINDOW, handle, receiver.count, max(0, most)))
+        self._say(
+            Flow(0, _WINDOW, self._sent, _WINDOW, receiver.handle, receiver.count, max(0, most))
+        )
 
     # -- what comes ------------------------------------------------------------------------------
 
@@ -361,18 +404,17 @@ class AmqpLink:
             self._arrived(said, payload)
         elif isinstance(said, Flow):
             self._answers += said.handle is None
-            if said.handle == _OUT and said.link_credit is not None:
+            if said.handle == self._their_out and said.link_credit is not None:
                 self._room = (said.delivery_count or 0) + said.link_credit - self._sent
                 self._transmit()
         elif isinstance(said, Disposition):
             self._answered(said)
         elif isinstance(said, Attach):
-            receiver = self._receivers.get(said.handle)
-            if receiver is not None and said.source is not None:
-                self._granted(said.handle, receiver.qos, None)
+            self._attached(said)
         elif isinstance(said, (Detach, End, Close)):
             self._ended(said)
         elif isinstance(said, Open):
+            self._names = broker_that_says(said.properties)
             self._most_frame = min(said.max_frame_size, limits.AMQP_FRAME_BYTES)
             self._idle_s = (said.idle_time_out or 0) / 1_000
         elif isinstance(said, Begin):
@@ -382,17 +424,26 @@ class AmqpLink:
         elif isinstance(said, SaslOutcome):
             self._outcome = said.code
 
+    def _attached(self, said: Attach) -> None:
+        receiver = self._receivers.get(said.name)
+        if said.name == _SENDER and said.role:
+            self._their_out = said.handle
+        elif receiver is not None:
+            self._by_their_handle[said.handle] = receiver
+            if said.source is not None:
+                self._granted(receiver, receiver.qos, None)
+
     def _ended(self, said: Detach | End | Close) -> None:
         why = _text(said.error)
-        receiver = self._receivers.get(said.handle) if isinstance(said, Detach) else None
+        receiver = self._by_their_handle.get(said.handle) if isinstance(said, Detach) else None
         if isinstance(said, Detach) and receiver is not None and receiver.code < 0:
-            self._granted(said.handle, UNSPECIFIED_ERROR, said.error)
+            self._granted(receiver, UNSPECIFIED_ERROR, said.error)
             return
         raise OperationError(f"{self._broker} ended the connection: {why}")
 
-    def _granted(self, handle: int, code: int, error: Error | None) -> None:
+    def _granted(self, receiver: _Receiver, code: int, error: Error | None) -> None:
         """Note what became of a subscription; all of them are one SUBACK."""
-        self._receivers[handle].code = code
+        receiver.code = code
         if error is not None:
             self._refused = _text(error)
         if all(one.code >= 0 for one in self._receivers.values()):
@@ -417,7 +468,9 @@ class AmqpLink:
             self._packets.append(Ack(PUBACK, packet_id, IMPLEMENTATION_SPECIFIC_ERROR, properties))
 
     def _arrived(self, said: Transfer, payload: bytes) -> None:
-        receiver = self._receivers[said.handle]
+        receiver = self._by_their_handle.get(said.handle)
+        if receiver is None:
+            raise OperationError(f"{self._broker} sent a message over a link that is not there")
         first = receiver.first or said
         receiver.parts += payload
         if said.more:
@@ -426,7 +479,7 @@ class AmqpLink:
         data, receiver.parts, receiver.first = receiver.parts, b"", None
         receiver.count += 1
         if receiver.granted - receiver.count <= _CREDIT // 2:
-            self._grant(said.handle, receiver)
+            self._grant(receiver)
         head = read_head(data)
         body, block = to_mqtt(head.content)
         field = varint(len(block)) + block

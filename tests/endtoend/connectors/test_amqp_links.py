@@ -12,6 +12,7 @@ import yaml
 from paho.mqtt.packettypes import PacketTypes
 from paho.mqtt.properties import Properties
 
+from vpnrouter.cli import app
 from vpnrouter.testing.modules import load_module
 
 OPEN: Final = {"authentication": {"basic": {"enabled": False}}, "max_msg_spool_usage": 100}
@@ -272,3 +273,25 @@ def test_a_durable_subscription_goes_with_its_connector(
     path.write_text(f"{head}\n{yaml.safe_dump(near)}", encoding="utf-8")
     here.process.send_signal(1)
     patiently(lambda: not kept(), "the subscription has gone")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ourselves",
+        pytest.param("artemis", marks=PEERS),
+        pytest.param("rabbitmq", marks=PEERS),
+    ],
+)
+@pytest.mark.parametrize("written", [f"queue://{QUEUE}", f"$queue/{QUEUE}"])
+def test_commands_name_queues_of_each_broker(
+    provide: Any, capsys: pytest.CaptureFixture[str], name: str, written: str
+) -> None:
+    """What `vpnrouter pub` puts into a queue there, `vpnrouter sub` takes out of it."""
+    place = ["--protocol", "amqp", "--port", str(provide(name, "amqp").port), "--qos", "1"]
+    for text in ("one", "two"):
+        assert app.run(["pub", written, text, *place]) == 0
+    capsys.readouterr()
+    taken = ["--count", "2", "--timeout", "30", "--format", "text"]
+    assert app.run(["sub", written, *taken, *place]) == 0
+    assert capsys.readouterr().out.splitlines() == ["one", "two"]

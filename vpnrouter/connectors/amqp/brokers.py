@@ -6,12 +6,15 @@ the broker says what that is there. Anything else is the broker's own address, p
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from urllib.parse import quote
 
 from vpnrouter.core.conversion import QUEUE_SCHEME, TOPIC_SCHEME
+from vpnrouter.wire.amqp.types import Symbol
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vpnrouter.connectors.links import LinkSettings
 
 QUEUE: Final = "queue"
@@ -117,6 +120,7 @@ BROKERS: Final = (
         "/amq/queue/{}",
         "/topic/{}",
         "/topic/{}",
+        relays=False,
         transactions=False,
         selects=False,
     ),
@@ -163,11 +167,16 @@ def broker_named(name: str) -> Broker:
     return _BY_NAME[name]
 
 
-def broker_of(product: str, version: str) -> Broker:
-    """Return the row of a broker by what it says of itself in `open`, that of `other` for one that nobody knows."""
-    said = product.lower()
+def broker_that_says(properties: Mapping[Any, object] | None) -> Broker:
+    """Return the row of a broker by the properties of its `open` (2.7.1), `other` for one that nobody knows."""
+    said = properties or {}
+    product, version = (
+        text if isinstance(text, str) else ""
+        for text in (said.get(Symbol(key), said.get(key)) for key in ("product", "version"))
+    )
+    product = product.lower()
     for one in BROKERS:
-        if said and said.startswith(one.products) and version.startswith(one.version):
+        if product and product.startswith(one.products) and version.startswith(one.version):
             return one
     return _BY_NAME["other"]
 

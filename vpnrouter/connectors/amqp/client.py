@@ -8,7 +8,12 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.connectors.amqp.batches import Batches
-from vpnrouter.connectors.amqp.brokers import KNOWS_NONE, ONE_ADDRESS, broker_named, broker_of
+from vpnrouter.connectors.amqp.brokers import (
+    KNOWS_NONE,
+    ONE_ADDRESS,
+    broker_named,
+    broker_that_says,
+)
 from vpnrouter.connectors.amqp.connection import AMQP_DUE, OPENED, AmqpProviderConnection
 from vpnrouter.connectors.amqp.known import KnownMessages
 from vpnrouter.connectors.amqp.link import Ending, said
@@ -188,18 +193,9 @@ class AmqpProvider(Provider):
         """The provider has opened the connection. Where it is about to refuse it, `close` follows (Qpid JMS)."""
         connection = self.amqp_connection
         connection.state = OPENED
-        properties = packet.properties or {}
-        product = properties.get(Symbol("product"), properties.get("product"))
-        version = properties.get(Symbol("version"), properties.get("version"))
         named = self.settings.broker
-        self.broker = (
-            broker_of(
-                product if isinstance(product, str) else "",
-                version if isinstance(version, str) else "",
-            )
-            if named == "auto"
-            else broker_named(named)
-        )
+        says = broker_that_says(packet.properties)
+        self.broker = says if named == "auto" else broker_named(named)
         offered = [str(name) for name in packet.offered_capabilities or []]
         self.knows_deliveries = KNOWS in offered
         self._relays = self.broker.relays and (RELAY in offered or self.broker.name != "other")
