@@ -34,10 +34,10 @@ CHECKED := vpnrouter $(foreach folder,bench fuzz,$(if $(wildcard $(folder)/*.py)
 BESIDE := $(VENV)/beside
 FROM_WHEEL := PYTHONSAFEPATH=1 PYTHONPATH=$(BESIDE)
 
-# The pure run has what compilation can change; the compiled run has everything. Exceptions can be planted in the
-# pure files only: the compiled run does not collect that one.
+# The pure run has what compilation can change; the compiled run has everything, with all examples that are drawn.
+# Exceptions can be planted in the pure files only: the compiled run does not collect that one.
 PURE_FOLDERS := topics wire selectors spool core bridges properties conformance
-PURE_TESTS := $(wildcard $(addprefix tests/,$(PURE_FOLDERS)) tests/test_*.py) tests/server/test_planted_faults.py
+PURE_TESTS := $(wildcard $(addprefix tests/,$(PURE_FOLDERS)) tests/test_build.py) tests/server/test_planted_faults.py
 # One process for each core, and one more, because many tests wait for a router (WORKERS=0: all in one process).
 WORKERS ?= $(shell expr $$(nproc 2>/dev/null || echo 1) + 1)
 PYTEST := $(PY) -m pytest --numprocesses $(WORKERS) --dist loadgroup --no-loadscope-reorder
@@ -63,7 +63,7 @@ test: test-pure test-compiled
 
 test-pure: $(TEST_NEEDS)
 	@echo "== tests on the pure files of the checkout"
-	VPNROUTER_EXPECT_BUILD=pure $(PYTEST) -m "not slow and not spark $(NO_PEERS)" $(PURE_TESTS)
+	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=check $(PYTEST) -m "not slow and not spark $(NO_PEERS)" $(PURE_TESTS)
 
 ifeq ($(COMPILER),)
 test-compiled:
@@ -73,7 +73,7 @@ test-compiled: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	@echo "== tests on the compiled, installed wheel"
 	$(if $(NO_PEERS),@echo "== mosquitto or nats-server is missing: tests that need them are left out")
 	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) \
-		$(PYTEST) -m "not slow $(NO_PEERS)" --durations=10 tests
+		$(PYTEST) -m "not slow $(NO_PEERS)" --durations=20 tests
 endif
 
 # The newest release of everything that pyproject.toml allows, in an environment of its own.
@@ -81,7 +81,8 @@ test-latest:
 	$(MAKE) test VENV=.venv-latest LATEST=1
 
 test-slow: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
-	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) $(PYTEST) -m "slow $(NO_PEERS)" tests
+	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) \
+		$(PYTEST) -m "slow $(NO_PEERS)" --durations=20 tests
 
 test-long: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(PYTEST) $(PURE_TESTS)

@@ -194,7 +194,10 @@ def test_a_whole_report(
 
 
 @pytest.mark.usefixtures("shared")
-@pytest.mark.parametrize("scheme", ["", "file://"], ids=["path", "URI"])
+@pytest.mark.parametrize(
+    "scheme",
+    [pytest.param("", id="path"), pytest.param("file://", marks=pytest.mark.slow, id="URI")],
+)
 def test_asyncapi_documents(tracefiles: ModuleType, tmp_path: Path, scheme: str) -> None:
     """One for each message VPN, of the time asked for, by the storage of its place."""
     asked = odd_report(tracefiles, tmp_path)
@@ -226,6 +229,7 @@ def test_asyncapi_documents(tracefiles: ModuleType, tmp_path: Path, scheme: str)
     )
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("shared")
 def test_asyncapi_documents_are_asked_for(tracefiles: ModuleType, tmp_path: Path) -> None:
     """A name that is no part of a path is encoded; without the option there is no document, and no job for it."""

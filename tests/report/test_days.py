@@ -77,8 +77,12 @@ def analysed(spark: SparkSession, traces: Path, span: Span | None = None) -> Ana
 
 @pytest.mark.parametrize(
     "span",
-    [Span(), Span(since_ns=MIDNIGHT_NS + DAY_NS, until_ns=MIDNIGHT_NS + 2 * DAY_NS)],
-    ids=["all", "second day"],
+    [
+        pytest.param(Span(), marks=pytest.mark.slow, id="all"),
+        pytest.param(
+            Span(since_ns=MIDNIGHT_NS + DAY_NS, until_ns=MIDNIGHT_NS + 2 * DAY_NS), id="second day"
+        ),
+    ],
 )
 def test_days_give_the_report_on_all_rows(
     spark: SparkSession, traces: Path, taken: Callable[..., Days], span: Span
@@ -100,6 +104,7 @@ def test_days_give_the_report_on_all_rows(
     assert count == take_inventory([str(traces)], span=span).rows
 
 
+@pytest.mark.slow
 def test_a_day_is_read_once(traces: Path, taken: Callable[..., Days], tmp_path: Path) -> None:
     """Files that are as they were are not opened, a late one or a lost one has its day read again, and no other."""
     root = tmp_path / "traces"

@@ -89,6 +89,17 @@ def test_words_are_different() -> None:
     assert len(words) == len(set(words))
 
 
+BELOW = [
+    {
+        name: kind.key
+        for kind in children_of(parent)
+        for name in (kind.key, kind.collection, kind.word)
+    }
+    for parent in (None, *KINDS)
+]
+"""For each parent: the names of the kinds below it, with their keys."""
+
+
 def siblings(node: ast.expr) -> Iterator[set[str]]:
     """The keys of kinds with one parent that are in a tuple, list, set or dict, also in tuples inside it."""
     parts: list[Any] = []
@@ -101,14 +112,10 @@ def siblings(node: ast.expr) -> Iterator[set[str]]:
         for part in parts
         if part is not None
         for each in ast.walk(part)
-        if isinstance(each, ast.Constant)
+        if isinstance(each, ast.Constant) and isinstance(each.value, str)
     }
-    for parent in (None, *KINDS):
-        yield {
-            kind.key
-            for kind in children_of(parent)
-            if {kind.key, kind.collection, kind.word} & words
-        }
+    for names in BELOW if words else ():
+        yield {names[word] for word in words & names.keys()}
 
 
 def test_nothing_lists_kinds() -> None:
