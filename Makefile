@@ -8,6 +8,8 @@ PY := $(VENV)/bin/python
 # Imports come from the checkout or from the virtual environment, never from the caller's settings.
 unexport PYTHONPATH
 unexport PYTHONHOME
+# Without compiled files, each process of each run would parse all sources, and pytest rewrite all tests, again.
+unexport PYTHONDONTWRITEBYTECODE
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
 # Objects of the compiled modules by the hash of all they are made of: one changed function costs seconds.
@@ -82,7 +84,7 @@ test-latest:
 
 test-slow: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=compiled $(FROM_WHEEL) \
-		$(PYTEST) -m "slow $(NO_PEERS)" --durations=20 tests
+		$(PYTEST) -m "slow and not long $(NO_PEERS)" --durations=20 tests
 
 test-long: $(TEST_NEEDS) $(INSTALLED) $(BESIDE)
 	VPNROUTER_EXPECT_BUILD=pure HYPOTHESIS_PROFILE=long VPNROUTER_LONG=1 $(PYTEST) $(PURE_TESTS)

@@ -76,6 +76,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
     items.sort(key=lateness)
     for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.slow)
         item.add_marker(pytest.mark.xdist_group("spark" if shares_spark(item) else item.path.name))
 
 

@@ -141,10 +141,10 @@ main()
 @pytest.mark.parametrize(
     ("stage", "number"),
     [
-        ("Spark starts", signal.SIGINT),
-        ("links and subscriptions", signal.SIGINT),
+        pytest.param("Spark starts", signal.SIGINT, marks=pytest.mark.long),
+        pytest.param("links and subscriptions", signal.SIGINT, marks=pytest.mark.long),
         ("messages followed", signal.SIGINT),
-        ("Spark starts", signal.SIGTERM),
+        pytest.param("Spark starts", signal.SIGTERM, marks=pytest.mark.long),
         ("messages followed", signal.SIGTERM),
     ],
 )

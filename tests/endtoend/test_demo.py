@@ -97,7 +97,12 @@ def test_sabotage(tmp_path: Path, mark: str) -> None:
 
 @pytest.mark.parametrize(
     ("number", "code"),
-    [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129), (signal.SIGKILL, -9)],
+    [
+        (signal.SIGTERM, 143),
+        pytest.param(signal.SIGINT, 130, marks=pytest.mark.long),
+        pytest.param(signal.SIGHUP, 129, marks=pytest.mark.long),
+        (signal.SIGKILL, -9),
+    ],
 )
 def test_signals(tmp_path: Path, mark: str, number: signal.Signals, code: int) -> None:
     """However it is ended in the middle of the flights, it takes all its processes along."""

@@ -196,7 +196,7 @@ def test_a_whole_report(
 @pytest.mark.usefixtures("shared")
 @pytest.mark.parametrize(
     "scheme",
-    [pytest.param("", id="path"), pytest.param("file://", marks=pytest.mark.slow, id="URI")],
+    [pytest.param("", id="path"), pytest.param("file://", marks=pytest.mark.long, id="URI")],
 )
 def test_asyncapi_documents(tracefiles: ModuleType, tmp_path: Path, scheme: str) -> None:
     """One for each message VPN, of the time asked for, by the storage of its place."""
@@ -229,7 +229,7 @@ def test_asyncapi_documents(tracefiles: ModuleType, tmp_path: Path, scheme: str)
     )
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.usefixtures("shared")
 def test_asyncapi_documents_are_asked_for(tracefiles: ModuleType, tmp_path: Path) -> None:
     """A name that is no part of a path is encoded; without the option there is no document, and no job for it."""

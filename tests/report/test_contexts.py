@@ -113,7 +113,7 @@ def figures(spark: SparkSession, root: Path, *, with_contexts: bool = True) -> F
 
 @pytest.mark.parametrize(
     "name",
-    [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in CHANGES],
+    [pytest.param(name, marks=pytest.mark.long) if name in LONG else name for name in CHANGES],
 )
 def test_figures_are_those_of_the_other_columns(
     spark: SparkSession, traces: Path, tmp_path: Path, name: str
@@ -134,7 +134,7 @@ def test_figures_are_those_of_the_other_columns(
     assert found == wanted
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_report_on_changed_files(spark: SparkSession, traces: Path, tmp_path: Path) -> None:
     """It says what these files say in their other columns."""
     root = tmp_path / "traces"

@@ -78,7 +78,7 @@ def analysed(spark: SparkSession, traces: Path, span: Span | None = None) -> Ana
 @pytest.mark.parametrize(
     "span",
     [
-        pytest.param(Span(), marks=pytest.mark.slow, id="all"),
+        pytest.param(Span(), marks=pytest.mark.long, id="all"),
         pytest.param(
             Span(since_ns=MIDNIGHT_NS + DAY_NS, until_ns=MIDNIGHT_NS + 2 * DAY_NS), id="second day"
         ),
@@ -133,20 +133,24 @@ def test_a_day_is_read_once(traces: Path, taken: Callable[..., Days], tmp_path: 
     assert len(kept) == len({name.partition("-")[0] for name in kept})
 
 
-@pytest.mark.slow
+DAMAGES: Final[dict[str, Callable[[Path], Any]]] = {
+    "no JSON": lambda day: (day / MANIFEST).write_text("{"),
+    "no object": lambda day: (day / MANIFEST).write_text("[]"),
+    "newer": lambda day: (day / MANIFEST).write_text(
+        json.dumps({**json.loads((day / MANIFEST).read_text()), "format": 99})
+    ),
+    "no manifest": lambda day: (day / MANIFEST).unlink(),
+    "no digest": lambda day: min(day.glob("*.parquet")).unlink(),
+    "cut": lambda day: os.truncate(min(day.glob("places-*.parquet")), 100),
+}
+
+
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda day: (day / MANIFEST).write_text("{"),
-        lambda day: (day / MANIFEST).write_text("[]"),
-        lambda day: (day / MANIFEST).write_text(
-            json.dumps({**json.loads((day / MANIFEST).read_text()), "format": 99})
-        ),
-        lambda day: (day / MANIFEST).unlink(),
-        lambda day: min(day.glob("*.parquet")).unlink(),
-        lambda day: os.truncate(min(day.glob("places-*.parquet")), 100),
+        pytest.param(damage, id=name, marks=pytest.mark.slow if name == "cut" else pytest.mark.long)
+        for name, damage in DAMAGES.items()
     ],
-    ids=["no JSON", "no object", "newer", "no manifest", "no digest", "cut"],
 )
 def test_damaged_digests_are_made_anew(
     traces: Path, taken: Callable[..., Days], tmp_path: Path, damage: Callable[[Path], None]
@@ -241,7 +245,7 @@ def test_only_whole_days(traces: Path, taken: Callable[..., Days]) -> None:
         taken(traces, Span(since_ns=MIDNIGHT_NS + 1))
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_whole_report(
     spark: SparkSession, traces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -302,7 +302,7 @@ def followed(
     return tables(), fed.summaries[-1].notes
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("name", FOLLOWED)
 def test_a_followed_report_is_as_honest(followed: tuple[Tables, list[str]], name: str) -> None:
     """A clock that is a day ahead makes no other router's rows late, and what it left out is told."""

@@ -117,7 +117,7 @@ def analysed(
         yield found
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize(("other", "differ"), [("without", "providers"), ("through", "ways")])
 def test_no_other_figure_changes(analysed: dict[str, Analysis], other: str, differ: str) -> None:
     """Every other table, finding and advice is the same whether rows name links and providers or not; and whether paths

@@ -112,7 +112,7 @@ def test_settings_of_others_are_kept(
     assert json.loads(done.stdout) == OURS | SAID[where]
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_session_that_there_is(
     spark: SparkSession, tracefiles: ModuleType, tmp_path: Path
 ) -> None:

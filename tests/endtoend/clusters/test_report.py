@@ -56,6 +56,7 @@ def test_an_object_store(
     assert (tmp_path / "mixed" / "nodes.json").read_text() == expected["nodes.json"]
 
 
+@pytest.mark.long
 def test_lakehouse_tables_in_an_object_store(
     store: Any, report: Any, mesh: Path, lakehouse: Path, expected: dict[str, str]
 ) -> None:
@@ -133,6 +134,7 @@ def test_spark_submit(
     assert any("Asked to launch executor" in line for line in cluster.workers[0].lines)
 
 
+@pytest.mark.long
 def test_spark_connect(
     connect: str,
     store: Any,
@@ -157,6 +159,7 @@ def test_spark_connect(
     assert "is written to a directory of this machine" in away.stderr
 
 
+@pytest.mark.long
 def test_a_worker_that_dies(
     cluster: Any, report: Any, tables: Any, mesh: Path, expected: dict[str, str], tmp_path: Path
 ) -> None:
@@ -263,6 +266,7 @@ def test_a_store_with_a_fault(
 FILES = 130
 
 
+@pytest.mark.long
 def test_how_often_a_store_is_asked(
     store: Any, proxied: Any, report: Any, tracefiles: Any, tmp_path: Path
 ) -> None:

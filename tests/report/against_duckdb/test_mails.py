@@ -99,7 +99,7 @@ def came_back(figures: Any) -> dict[tuple[str, ...], int]:
     return rounds
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_each_figure_is_that_of_duckdb(
     made: Made, compare_all: Callable[[Any], dict[str, int]]
@@ -115,7 +115,7 @@ def test_each_figure_is_that_of_duckdb(
     assert sum(counts.values()) > 100_000
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_wrong_clocks_and_loops_are_found(made: Made) -> None:
     """The worst clocks are told first, those that moved too, and each mail that came back is in a loop."""
@@ -136,7 +136,7 @@ def test_wrong_clocks_and_loops_are_found(made: Made) -> None:
     assert all(moved & set(pair.values()) for pair in impossible)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_page_tells_these_figures(made: Made) -> None:
     """Each row of the page's tables of figures is computed here, from the mails and not from the report."""

@@ -229,7 +229,7 @@ def test_hostile_names_round_trip(kind: str) -> None:
             assert len(key) < 130
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.peers
 def test_the_parser_takes_hostile_names(tmp_path: Path, judged: Callable[[Path], Any]) -> None:
     """AsyncAPI's own parser finds nothing wrong, and reads the channels that were meant."""

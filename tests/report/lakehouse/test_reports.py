@@ -35,7 +35,7 @@ def traces(files: ModuleType, root: Path) -> None:
             files.write(root, router, later, sample=1.0, part=day)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_report_each_day(
     spark: SparkSession,
     tracefiles: ModuleType,
