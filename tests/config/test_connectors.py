@@ -23,6 +23,7 @@ GOOD = '{url: "mqtt://h"}'
 MANY = ", ".join(f"H{number}: x" for number in range(65))
 JMS = '{url: "amqp://h"}'
 HOOK = '{url: "http://h"}'
+IDLE = '{url: "mqtt://h", connect: {idle_timeout: 5}}'
 LINK = '{source: {address: "a/#"}}'
 AWAY = "source: {queue: q}, target: {address: a}"
 
@@ -91,6 +92,8 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
         ('{url: "amqp://h", client_cert: {}}', LINK, "needs TLS to every address: amqps://"),
         (GOOD, "{source: {address: a, subscription: s}}", "a provider of MQTT has none"),
         (GOOD, "{source: {address: a, shared: true}}", "the address says so: $share/GROUP/FILTER"),
+        (IDLE, LINK, "connect.idle_timeout: link l needs the connection"),
+        (IDLE, "{source: {topic: t}, quality_of_service: at-most-once}", "link l needs the"),
         (HOOK, LINK, "nothing comes in from an HTTP server"),
         (HOOK, "{source: {queue: q}, quality_of_service: once-and-only-once}", "is the most"),
         (HOOK, "{source: {queue: q}, target: {address: '/a b'}}", "percent-encode it"),

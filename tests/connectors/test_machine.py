@@ -55,6 +55,35 @@ def test_all_addresses_before_the_delay() -> None:
     assert (found.url, found.wake_ns) == (ONE, 6 + 10 * SECOND_NS)
 
 
+def test_a_connection_that_nothing_needs() -> None:
+    """It is closed when nothing has crossed for so long, and made again at once for what waits."""
+    found = machine(idle_timeout_ns=10 * SECOND_NS)
+    assert not found.rests(100 * SECOND_NS, busy=False)
+    found.reached(101 * SECOND_NS)
+    found.joined(102 * SECOND_NS)
+    assert not found.rests(109 * SECOND_NS, busy=False)
+    assert not found.rests(110 * SECOND_NS, busy=True)
+    assert not found.rests(119 * SECOND_NS, busy=False)
+    assert found.rests(120 * SECOND_NS, busy=False)
+    assert (found.state, found.wake_ns, found.failure) == (State.IDLE, -1, "")
+    assert not found.rests(500 * SECOND_NS, busy=False)
+    assert not found.due(500 * SECOND_NS)
+    assert not found.rests(501 * SECOND_NS, busy=True)
+    assert found.due(501 * SECOND_NS)
+    assert found.state is State.CONNECTING
+
+
+@pytest.mark.parametrize("timeout_ns", [0, SECOND_NS])
+def test_a_connection_that_is_needed_stays(timeout_ns: int) -> None:
+    """Without a time-out it is kept for ever, and with one as long as something crosses or waits."""
+    found = machine(idle_timeout_ns=timeout_ns)
+    found.reached(1)
+    found.joined(2)
+    for now_s in range(1, 100):
+        assert not found.rests(now_s * SECOND_NS, busy=timeout_ns > 0)
+    assert found.state is State.UP
+
+
 def test_it_stops_after_so_many() -> None:
     """`retry_count` attempts in a row may fail; a login that succeeds begins the count anew."""
     found = machine(retry_count=1)

@@ -34,6 +34,8 @@ class State(StrEnum):
     """Logged in: the links carry messages."""
     WAITING = "waiting"
     """An attempt failed, or the connection was lost; the next attempt has its time."""
+    IDLE = "idle"
+    """Nothing has crossed for `connect.idle_timeout`, and the connection was closed. A message that waits opens it."""
     STOPPED = "stopped"
     """As many attempts failed as `connect.retry_count` allows."""
 
@@ -52,6 +54,10 @@ class Event(StrEnum):
     DUE = "due"
     """The time of the next attempt has come."""
     GIVE_UP = "give-up"
+    REST = "rest"
+    """Nothing crosses, and nothing waits."""
+    WAKE = "wake"
+    """A message waits."""
 
 
 TABLE: Final[dict[tuple[State, Event], State]] = {
@@ -64,23 +70,29 @@ TABLE: Final[dict[tuple[State, Event], State]] = {
     (State.LOGGING_IN, Event.DISABLE): State.DISABLED,
     (State.UP, Event.FAILED): State.WAITING,
     (State.UP, Event.DISABLE): State.DISABLED,
+    (State.UP, Event.REST): State.IDLE,
+    (State.IDLE, Event.WAKE): State.WAITING,
+    (State.IDLE, Event.DISABLE): State.DISABLED,
     (State.WAITING, Event.DUE): State.CONNECTING,
     (State.WAITING, Event.GIVE_UP): State.STOPPED,
     (State.WAITING, Event.DISABLE): State.DISABLED,
     (State.STOPPED, Event.DISABLE): State.DISABLED,
 }
-"""(state, event) → the next state. What stands not here does not happen."""
+"""(state, event) → the next state. An event that is missing here cannot happen in that state."""
 
 
 @final
 @dataclass(slots=True)
 class Attempts:
-    """When and where a connector connects, from the configuration; `retry_count` -1 is no bound."""
+    """When and where a connector connects, from the configuration; a `retry_count` of -1 is no bound, an
+    `idle_timeout_ns` of 0 keeps the connection.
+    """
 
     urls: tuple[ProviderUrl, ...] = ()
     enabled: bool = True
     retry_count: int = -1
     retry_delay_ns: int = 5 * SECOND_NS
+    idle_timeout_ns: int = 0
 
 
 @final
@@ -100,6 +112,8 @@ class Machine:
         self.failure = ""
         self.failures = 0
         self._place = 0
+        # The last time at which something crossed or waited.
+        self._busy_ns = now_ns
 
     @property
     def url(self) -> ProviderUrl:
@@ -162,6 +176,21 @@ class Machine:
         """Note that the attempt failed, and that another one, which may do better, is due at once."""
         self.happened(Event.FAILED, now_ns)
         self.wake_ns = now_ns
+
+    def rests(self, now_ns: int, *, busy: bool) -> bool:
+        """Return whether to close the connection now, as nothing has crossed and waited for long enough; `busy`: it
+        has since this was last asked. An idle connector that is busy is `due` at once.
+        """
+        if busy or self.state not in (State.UP, State.IDLE):
+            self._busy_ns = now_ns
+        if self.state is State.IDLE and busy:
+            self.happened(Event.WAKE, now_ns)
+            self.wake_ns = now_ns
+        timeout_ns = self.attempts.idle_timeout_ns
+        if self.state is not State.UP or not timeout_ns or now_ns - self._busy_ns < timeout_ns:
+            return False
+        self.happened(Event.REST, now_ns)
+        return True
 
     def due(self, now_ns: int) -> bool:
         """Return whether to dial now, where the time for that has come."""

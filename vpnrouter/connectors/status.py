@@ -268,7 +268,7 @@ class ConnectorStatus:
         "",
         metric=gauge("vpnrouter_connector_state", "What the connector is doing, 1.", "state"),
     )
-    """`disabled`, `connecting`, `logging-in`, `up`, `paused` (and up), `waiting` or `stopped`."""
+    """`disabled`, `connecting`, `logging-in`, `up`, `paused` (and up), `waiting`, `idle` or `stopped`."""
     provider: str = read(lambda one: one.url, "")
     """The address that is in use, or is tried next."""
     protocol: str = read(

@@ -107,7 +107,9 @@ class Live:
             str(link["linkName"]): (str(link.get("state", "")), str(link.get("stateReason", "")))
             for link in row.get("links", ())
         }
-        why = "" if state in (State.UP, PAUSED) else str(row.get("failure", "")) or state
+        why = (
+            "" if state in (State.UP, State.IDLE, PAUSED) else str(row.get("failure", "")) or state
+        )
         self.observed.connectors[place] = SeenConnector(
             str(row.get("provider", "")), str(row.get("protocol", "")), why, links
         )

@@ -251,6 +251,11 @@ class ProviderConnect(Settings):
     retry_delay: int = attribute(5, least=0, most=3600, held="retry_delay_ns", scale=SECOND_NS)
     """Seconds between two attempts, before jitter."""
 
+    idle_timeout: int = attribute(0, least=0, most=86_400, held="idle_timeout_ns", scale=SECOND_NS)
+    """Seconds after which a connection is closed over which nothing has crossed, and for which nothing waits. It is
+    made again within a second when a message waits; 0 keeps it. Links that bring messages in, or take topics out at
+    most once, need the connection."""
+
 
 class ProviderTls(Settings):
     """What the router says to a provider before TLS begins."""

@@ -116,6 +116,7 @@ STATE_STYLES: Final = {
     "logging-in": "warn",
     "opening": "warn",
     "paused": "note",
+    "idle": "note",
     "disabled": "note",
     "msg-vpn-disabled": "note",
     "active-consumer": "good",

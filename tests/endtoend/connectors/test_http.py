@@ -721,3 +721,16 @@ msg_vpns:
     assert "takes it to https://hook.example.org:443/base by PUT /base/to/w/1" in said("w/1")
     assert "link out does not take it: it can have no topic at the provider" in said("w/..")
     assert "secret-of-the-hook" not in said("w/1")
+
+
+def test_an_idle_connector(sites: Any, hook: Any, paho: Any, patiently: Any) -> None:
+    """It closes its connections when nothing is to be sent, and each message makes new ones."""
+    server = hook()
+    idle = {"idle_timeout": 1, "retry_delay": 0}
+    here = connect(sites, server.port, wait=False, connect=idle)
+    publisher = paho(here.port("mqtt"), "p")
+    for count in range(2):
+        sites.state("idle")
+        publish(publisher, "w/1", b"%d" % count)
+        patiently(lambda count=count: len(server.bodies()) > count, "the server has it")
+    assert server.bodies() == [b"0", b"1"]

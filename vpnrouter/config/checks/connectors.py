@@ -126,6 +126,16 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
         problems.warning(
             (*place, "password"), f"everybody on the way can read it: use {_secure(connector)}"
         )
+    if provider.connect.idle_timeout:
+        for name, link in connector.links.items():
+            if link.inbound or (
+                link.source.topic is not None and link.quality_of_service == "at-most-once"
+            ):
+                problems.error(
+                    (*place, "connect", "idle_timeout"),
+                    f"link {name} needs the connection: what it carries waits nowhere",
+                )
+                break
     _check_protocol(problems, place, connector)
 
 

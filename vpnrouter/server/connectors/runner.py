@@ -119,6 +119,7 @@ class ConnectorRunner(ConnectorCallbacks):
         self._client: Provider | None = None
         self._version = 0
         self._quick = 0
+        self._crossed = 0
         self._leaving = False
         self._removed = False
         self._bequeathed = False
@@ -513,7 +514,27 @@ class ConnectorRunner(ConnectorCallbacks):
             counters = link.counters
             meter = self._meters.setdefault(name, RateMeter())
             meter.sample(now_ns, counters.messages, counters.bytes_)
-        self._meter.sample(now_ns, *self._carried())
+        carried = self._carried()
+        self._meter.sample(now_ns, *carried)
+        self._rest(now_ns, sum(carried))
+
+    def _rest(self, now_ns: int, crossed: int) -> None:
+        """Close a connection that nothing needs, and have it made again when a message waits."""
+        if not self.machine.attempts.idle_timeout_ns:
+            return
+        waits = any(
+            link.endpoint is not None and link.endpoint.spooled_count for link in self.links.outward
+        )
+        busy = waits or crossed != self._crossed or self.configured.paused
+        self._crossed = crossed
+        if self.machine.rests(now_ns, busy=busy):
+            self._tell(
+                CONNECTOR_DOWN,
+                f"idle: nothing has crossed for {self.configured.provider.connect.idle_timeout} s",
+            )
+            self.leave("nothing crosses")
+        elif self.machine.state is State.WAITING:
+            self._wake.set()
 
     def _carried(self) -> tuple[int, int, int, int]:
         """Return messages and bytes that came in, messages that were sent and accepted, and bytes taken out."""

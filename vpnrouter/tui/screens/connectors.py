@@ -160,7 +160,15 @@ SAME: Final = ("", "AS_SOURCE")
 
 ARROWS: Final = {"in": "◄", "out": "►"}
 
-RANKS: Final = {"stopped": 0, "waiting": 0, "connecting": 1, "logging-in": 1, "paused": 2, "up": 3}
+RANKS: Final = {
+    "stopped": 0,
+    "waiting": 0,
+    "connecting": 1,
+    "logging-in": 1,
+    "paused": 2,
+    "idle": 2,
+    "up": 3,
+}
 """The order of states; disabled connectors come last."""
 
 TROUBLED: Final = 2
@@ -203,7 +211,7 @@ class Connectors(View):
             if self._router in {None, router}
             for row in router.store.connectors
             if self._msg_vpn in {"", row["msgVpnName"]}
-            if not self._down_only or row["state"] != "up" or _wanting(row)
+            if not self._down_only or row["state"] not in {"up", "idle"} or _wanting(row)
         ]
         rows.sort(key=lambda each: _rank(each[1]))
         self.query_one("#body", Table).fill(
