@@ -1,6 +1,7 @@
 """The reference file, the schema of the models, and the configurations that pages show."""
 
 import re
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,16 @@ from vpnrouter.config.load import load, read
 from vpnrouter.config.model import Model
 from vpnrouter.config.model_schema import Kind, bounds_of, grouped_key, kind_of, model_at
 from vpnrouter.config.msg_vpn import MsgVpn
-from vpnrouter.config.reference import field_docs, reference
+from vpnrouter.config.reference import field_docs
+from vpnrouter.config.reference import reference as written_reference
 from vpnrouter.config.router import RouterConfig
 from vpnrouter.config.settings_models import ClientUsername, Listener, Queue, RemoteMsgVpn
 
 FILE = Path(__file__).resolve().parent.parent.parent / "configs" / "reference.yaml"
+
+
+reference = cache(written_reference)
+"""Written once: it takes a second."""
 
 
 def models(model: type[Model]) -> set[type[Model]]:
