@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[2]
 
 SEED = int(os.environ.get("VPNROUTER_SEED", "0")) or random.SystemRandom().getrandbits(32)
 
-SECONDS = 600 if os.environ.get("VPNROUTER_LONG") else 60
+SECONDS = 600 if os.environ.get("VPNROUTER_LONG") else 30
 
 pytestmark = pytest.mark.slow
 
