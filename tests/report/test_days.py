@@ -170,6 +170,7 @@ def test_damaged_digests_are_made_anew(
     assert written(tmp_path) == before
 
 
+@pytest.mark.long
 def test_a_day_with_a_file_that_could_not_be_read_is_read_again(
     traces: Path, taken: Callable[..., Days], tmp_path: Path
 ) -> None:
@@ -211,6 +212,7 @@ def test_damaged_and_undated_files(
     assert reasons[1] == f"has the contents of {source}, which count once"
 
 
+@pytest.mark.long
 def test_a_copy_counts_when_its_original_has_gone(
     traces: Path, taken: Callable[..., Days], tmp_path: Path
 ) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
+from functools import cache
 from typing import Any, Final
 
 import pytest
@@ -78,9 +79,9 @@ def carried() -> dict[str, Rows]:
 @pytest.fixture(scope="module")
 def analysed(
     spark: SparkSession, mesh_traces: DataFrame, frame_of: Frames
-) -> Iterator[dict[str, Analysis]]:
-    """What comes of the mesh of all tests with connectors beside its bridges: of the rows as they are (with), without
-    links and providers, and as if all messages had come from a provider at first (through).
+) -> Iterator[Callable[[str], Analysis]]:
+    """`analysed(variant)`: what comes of the mesh of all tests with connectors beside its bridges, of the rows as they
+    are (with), without links and providers, or as if all messages had come from a provider at first (through).
     """
     whole = mesh_traces.unionByName(frame_of(carried()))
     connector = F.col("event").isin("ingress", "deliver", "redeliver")
@@ -99,10 +100,11 @@ def analysed(
         "without": whole.withColumns(bare),
         "through": whole.withColumns(through),
     }
-    found = {}
     with ExitStack() as cached:
-        for name, changed in variants.items():
-            traces = with_made_contexts(changed)
+
+        @cache
+        def analyse_variant(name: str) -> Analysis:
+            traces = with_made_contexts(variants[name])
             digests = cached.enter_context(
                 digested(
                     TraceRows(rows=traces, in_full=traces),
@@ -113,17 +115,20 @@ def analysed(
                     small=True,
                 )
             )
-            found[name] = analyse(spark, digests, SECOND, lambda _: None)
-        yield found
+            return analyse(spark, digests, SECOND, lambda _: None)
+
+        yield analyse_variant
 
 
 @pytest.mark.long
 @pytest.mark.parametrize(("other", "differ"), [("without", "providers"), ("through", "ways")])
-def test_no_other_figure_changes(analysed: dict[str, Analysis], other: str, differ: str) -> None:
+def test_no_other_figure_changes(
+    analysed: Callable[[str], Analysis], other: str, differ: str
+) -> None:
     """Every other table, finding and advice is the same whether rows name links and providers or not; and whether paths
     begin at a provider or not, which the names of the ways alone tell.
     """
-    one, two = analysed["with"], analysed[other]
+    one, two = analysed("with"), analysed(other)
     for name, rows in one.tables.items():
         if name != differ:
             assert rows == two.tables[name], name
@@ -131,10 +136,10 @@ def test_no_other_figure_changes(analysed: dict[str, Analysis], other: str, diff
     assert kinds >= {"duplicate", "two_ways", "black_hole"}
     assert len(one.tables["clocks"]) > 1
     assert (one.topic_count, one.span, one.notes) == (two.topic_count, two.span, two.notes)
-    assert analysed["without"].tables["providers"] == []
-    assert [{**row, "way": f"{BROKER}>{row['way']}"} for row in one.tables["ways"]] == analysed[
+    assert analysed("without").tables["providers"] == []
+    assert [{**row, "way": f"{BROKER}>{row['way']}"} for row in one.tables["ways"]] == analysed(
         "through"
-    ].tables["ways"]
+    ).tables["ways"]
 
 
 def counted_apart(rows: dict[str, Rows]) -> dict[tuple[Any, ...], dict[str, Any]]:
@@ -163,11 +168,11 @@ def counted_apart(rows: dict[str, Rows]) -> dict[tuple[Any, ...], dict[str, Any]
     return dict(found)
 
 
-def test_the_table(tracefiles: Any, analysed: dict[str, Analysis]) -> None:
+def test_the_table(tracefiles: Any, analysed: Callable[[str], Analysis]) -> None:
     """Each link, provider and direction as counted apart, the busiest first."""
     wanted = counted_apart(carried()) | counted_apart(tracefiles.mesh_rows())
     assert wanted["edge", "blue", "there", "in", BROKER, "in"]["messages"] == 8
-    rows = analysed["with"].tables["providers"]
+    rows = analysed("with").tables["providers"]
     keys = PROVIDERS.names[:6]
     assert {tuple(row[name] for name in keys): row for row in rows} == {
         key: dict(zip(keys, key, strict=True)) | figures for key, figures in wanted.items()

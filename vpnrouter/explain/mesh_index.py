@@ -75,6 +75,7 @@ WORDS: Final[dict[str, str]] = {
     refusals.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
     discard_reasons.TOPIC_PARSE_ERROR: "its topic is not allowed there",
     discard_reasons.MSG_TOO_BIG: "it is too big",
+    discard_reasons.TTL_EXPIRED: "its life time was over before it could cross",
     discard_reasons.TTL_EXCEEDED: "it has crossed too many bridges",
     discard_reasons.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",
     refusals.ACL_DENIED: "the publisher may not publish to this topic",

@@ -33,7 +33,7 @@ QUEUES: Final[dict[str, tuple[str, str, dict[str, Any]]]] = {
         "max-redelivery-exceeded",
         {"redelivery": {"enabled": False}},
     ),
-    "to-core": ("across/orders", "rejected", {}),
+    "to-core": ("across/orders", "400 Document Is Too Large", {}),
 }
 """By queue: the topic of its messages, why they end as dead letters, and the settings of the queue."""
 
