@@ -104,7 +104,7 @@ def test_days_give_the_report_on_all_rows(
     assert count == take_inventory([str(traces)], span=span).rows
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_day_is_read_once(traces: Path, taken: Callable[..., Days], tmp_path: Path) -> None:
     """Files that are as they were are not opened, a late one or a lost one has its day read again, and no other."""
     root = tmp_path / "traces"
