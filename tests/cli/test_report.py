@@ -145,7 +145,7 @@ main()
         pytest.param("links and subscriptions", signal.SIGINT, marks=pytest.mark.long),
         ("messages followed", signal.SIGINT),
         pytest.param("Spark starts", signal.SIGTERM, marks=pytest.mark.long),
-        ("messages followed", signal.SIGTERM),
+        pytest.param("messages followed", signal.SIGTERM, marks=pytest.mark.long),
     ],
 )
 def test_an_interrupt_ends_a_report(tmp_path: Path, stage: str, number: int) -> None:

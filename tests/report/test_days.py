@@ -147,10 +147,7 @@ DAMAGES: Final[dict[str, Callable[[Path], Any]]] = {
 
 @pytest.mark.parametrize(
     "damage",
-    [
-        pytest.param(damage, id=name, marks=pytest.mark.slow if name == "cut" else pytest.mark.long)
-        for name, damage in DAMAGES.items()
-    ],
+    [pytest.param(damage, id=name, marks=pytest.mark.long) for name, damage in DAMAGES.items()],
 )
 def test_damaged_digests_are_made_anew(
     traces: Path, taken: Callable[..., Days], tmp_path: Path, damage: Callable[[Path], None]

@@ -110,7 +110,7 @@ def listed(frame: DataFrame) -> list[dict[str, Any]]:
     return sorted((row.asDict() for row in frame.collect()), key=repr)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_two_halves_are_the_whole(digested_mesh: Digests, mesh_traces: DataFrame) -> None:
     """Odd and even messages apart, each half with traffic both ways; and the two copies of one message apart,
     which alone is not found again.

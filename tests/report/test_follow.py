@@ -307,7 +307,7 @@ def _samples(output: Path) -> int:
     return sum(row["latency_samples"] for row in edges)
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_a_followed_report(tracefiles: ModuleType, tmp_path: Path) -> None:
     """Files that come in are in the report, each once, over a restart as well. A damaged one is named, and

@@ -88,7 +88,7 @@ OPTIONS = (
 
 
 @pytest.mark.spark
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.parametrize("where", SAID)
 def test_settings_of_others_are_kept(
     where: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

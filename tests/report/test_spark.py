@@ -568,7 +568,7 @@ def test_numbers_that_no_router_writes(
     assert inventory.files[0].sample is None
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_report_of_what_no_router_writes(
     spark: SparkSession, tracefiles: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -359,7 +359,7 @@ def test_nothing_arrives_before_it_was_sent(crossed: Path) -> None:
     assert not early, f"{len(early):,} of {len(came):,}"
 
 
-@pytest.mark.slow
+@pytest.mark.long
 @pytest.mark.spark
 def test_the_clocks_of_one_machine_are_left_alone(crossed: Path, tool: Any, tmp_path: Path) -> None:
     """A report on them takes nothing off, and shows no latency below 0."""

@@ -95,6 +95,7 @@ def test_lakehouse_tables_in_an_object_store(
         assert found["states"] == 2
 
 
+@pytest.mark.long
 def test_spark_submit(
     cluster: Any,
     store: Any,
@@ -222,6 +223,7 @@ SOON = {
 }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "name", ["throttles", "denies lists", "denies one file", "loses one file", "hangs"]
 )

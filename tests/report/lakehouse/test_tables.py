@@ -147,7 +147,8 @@ def test_two_reports_at_once(tables: Any) -> None:
     assert [row[0] for row in rows] == ["a", "b"]
     assert len({row[1] for row in rows}) == 1
     assert tables.read("ways")["states"] == 13 - len(refused)
-    assert len(refused) <= 6
+    # Both may be refused in one turn: while one looks at a commit, the other's is being written.
+    assert len(refused) < 12
     assert all(str(one).startswith(f"cannot write the {tables.form.title()}") for one in refused)
 
 
