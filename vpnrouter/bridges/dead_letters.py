@@ -6,7 +6,7 @@ So it does not matter what becomes of the link meanwhile.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, final
 
 from typing_extensions import override
 
@@ -18,8 +18,6 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.failure_policy import DeadMsgQueue
     from vpnrouter.core.message import Message
-
-EXPIRED: Final = "its life time was over before it could enter"
 
 
 def dead_letters_of(bridge: str) -> str:

@@ -12,7 +12,6 @@ from typing_extensions import override
 
 from vpnrouter import limits
 from vpnrouter.bridges import receive
-from vpnrouter.bridges.dead_letters import EXPIRED
 from vpnrouter.bridges.parking_lot import (
     BLOCK,
     DROP,
@@ -34,7 +33,12 @@ from vpnrouter.core.discard_reasons import (
 )
 from vpnrouter.core.guaranteed import unit_of_work as outcomes
 from vpnrouter.core.guaranteed.dead_letters import Passage
-from vpnrouter.core.guaranteed.failure_policy import CROSS, DEAD_LETTER, STOP
+from vpnrouter.core.guaranteed.failure_policy import (
+    CROSS,
+    DEAD_LETTER,
+    STOP,
+    TOO_LATE_TO_ENTER,
+)
 from vpnrouter.core.guaranteed.failure_policy import PARK as PARK_THEN
 from vpnrouter.core.guaranteed.failure_policy import SKIP as SKIP_THEN
 from vpnrouter.core.guaranteed.flow_selection import FlowSelection
@@ -846,7 +850,7 @@ class FlowReceiver:
         if policy == CROSS or message.expires_ns > self.vpn.context.now_ns:
             return False
         if policy == DEAD_LETTER:
-            self._refuse(position, TTL_EXPIRED, EXPIRED)
+            self._refuse(position, TTL_EXPIRED, TOO_LATE_TO_ENTER)
         else:
             self._discard(position, TTL_EXPIRED)
         return True
@@ -906,7 +910,9 @@ class FlowReceiver:
         now_ns = self.vpn.context.now_ns
         if parked is not None and policy.expired != CROSS and 0 < parked.expires_ns <= now_ns:
             dies = policy.expired == DEAD_LETTER
-            return self._give_up_parked(lot, number, parked, TTL_EXPIRED, EXPIRED, dies=dies)
+            return self._give_up_parked(
+                lot, number, parked, TTL_EXPIRED, TOO_LATE_TO_ENTER, dies=dies
+            )
         answer = lot.leave(number, self.selection)
         if answer != NOT_NOW:
             self._times_refused.pop(-number, (0, 0))

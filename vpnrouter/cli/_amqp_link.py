@@ -285,11 +285,10 @@ class AmqpLink:
                 self._sent_ids[number] = packet.packet_id
             expiry_s = packet.properties.message_expiry_interval
             ttl = -1 if expiry_s is None else min(expiry_s * 1_000, 0xFFFF_FFFF)
-            topic = topic_of_address(packet.topic.decode())
-            kind, name = kind_and_name(address_of_topic(topic))
+            kind, name = self._destination(packet)
             to = self._names.target(kind, name)
             block = message_block(packet.properties)
-            content = from_mqtt(topic.encode(), packet.payload, block, to, to_queue=kind == QUEUE)
+            content = from_mqtt(b"", packet.payload, block, to, to_queue=kind == QUEUE)
             head = header(not settled, 4, ttl, 0, True)
             outgoing = cut_transfer(
                 0, handle_bytes(_OUT), number, settled, head, content, self._most_frame
@@ -332,9 +331,7 @@ class AmqpLink:
         names = self._names
         theirs = names.origin(kind, name, "")
         if not theirs:
-            raise OperationError(
-                f"{names.name} gives out no messages of a {kind}: name a queue of it"
-            )
+            raise OperationError(names.gives_none(kind))
         also = [Symbol(kind)] if names.capable and kind else []
         return Source(
             theirs, filter=self._filters(request), capabilities=[*capabilities, *also] or None

@@ -30,7 +30,7 @@ from vpnrouter.core.discard_reasons import (
 from vpnrouter.core.forward import trace
 from vpnrouter.core.guaranteed.dead_letters import Passage, letter_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME
-from vpnrouter.core.guaranteed.failure_policy import CROSS, DEAD_LETTER
+from vpnrouter.core.guaranteed.failure_policy import CROSS, DEAD_LETTER, TOO_LATE_TO_ENTER
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as NEVER_WANTED
 from vpnrouter.core.guaranteed.flow_selection import FlowSelection
@@ -74,7 +74,6 @@ _NEVER: Final = {
 }
 """Why a message can never be in this message VPN, and what its dead letter says."""
 
-EXPIRED: Final = "its life time was over before it could enter"
 NO_ROOM: Final = (
     "what comes in while it is paused has no more room in its queue, and waits at the provider"
 )
@@ -467,7 +466,7 @@ class InwardLink(UndeliveredOwner):
             terms.queue_target or message.topic.decode(errors="replace"),
             vpn.vpn_id,
         )
-        why = _NEVER.get(reason, EXPIRED)
+        why = _NEVER.get(reason, TOO_LATE_TO_ENTER)
         letter = letter_of(message, why, "", passage.pairs(message, reason, 0, vpn.context.wall_ns))
         letter.expires_ns = message.expires_ns
         if endpoint.spool.place(endpoint, letter):

@@ -26,7 +26,14 @@ from vpnrouter.core.discard_reasons import (
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import Passage, letter_of
 from vpnrouter.core.guaranteed.endpoint_settings import CONSUME, DELETE
-from vpnrouter.core.guaranteed.failure_policy import CROSS, DEAD_LETTER, PARK, SKIP, STOP
+from vpnrouter.core.guaranteed.failure_policy import (
+    CROSS,
+    DEAD_LETTER,
+    PARK,
+    SKIP,
+    STOP,
+    TOO_LATE_TO_CROSS,
+)
 from vpnrouter.core.guaranteed.flow import ACCEPTED, FAILED, RELEASED, Flow
 from vpnrouter.core.guaranteed.undelivered import Undelivered, UndeliveredOwner
 from vpnrouter.core.outbox import Outbox
@@ -53,8 +60,6 @@ NEVER_SENT: Final = "it can have no topic at the provider"
 
 NO_ROOM: Final = "no dead message queue takes what it has given up"
 """Why a link takes out no more."""
-
-EXPIRED: Final = "its life time was over before it could cross"
 
 LOOK_AGAIN_NS: Final = 100 * MILLISECOND_NS
 """How soon to look again for messages, where no answer of the provider may come before."""
@@ -404,7 +409,7 @@ class OutwardLink(UndeliveredOwner):
             return False
         flow.let_be(message_id)
         if policy == DEAD_LETTER:
-            self._dead_letter(flow, message_id, message, EXPIRED, TTL_EXPIRED)
+            self._dead_letter(flow, message_id, message, TOO_LATE_TO_CROSS, TTL_EXPIRED)
             return True
         flow.endpoint.settle(flow, message_id, ACCEPTED)
         self.counters.discarded.add(TTL_EXPIRED)

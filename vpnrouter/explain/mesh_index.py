@@ -11,6 +11,7 @@ from vpnrouter.core.credentials import DEFAULT
 from vpnrouter.core.guaranteed import refusals
 from vpnrouter.core.guaranteed.dead_letters import CONSUMER
 from vpnrouter.core.guaranteed.endpoint import endpoints_of
+from vpnrouter.core.guaranteed.failure_policy import TOO_LATE_TO_CROSS
 from vpnrouter.core.guaranteed.spool import PROMOTION_CONGESTION
 from vpnrouter.core.message import Message
 from vpnrouter.core.mqtt.session import ENDPOINT_PREFIX
@@ -75,7 +76,7 @@ WORDS: Final[dict[str, str]] = {
     refusals.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
     discard_reasons.TOPIC_PARSE_ERROR: "its topic is not allowed there",
     discard_reasons.MSG_TOO_BIG: "it is too big",
-    discard_reasons.TTL_EXPIRED: "its life time was over before it could cross",
+    discard_reasons.TTL_EXPIRED: TOO_LATE_TO_CROSS,
     discard_reasons.TTL_EXCEEDED: "it has crossed too many bridges",
     discard_reasons.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",
     refusals.ACL_DENIED: "the publisher may not publish to this topic",

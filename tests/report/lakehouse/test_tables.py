@@ -147,8 +147,8 @@ def test_two_reports_at_once(tables: Any) -> None:
     assert [row[0] for row in rows] == ["a", "b"]
     assert len({row[1] for row in rows}) == 1
     assert tables.read("ways")["states"] == 13 - len(refused)
-    # Both may be refused in one turn: while one looks at a commit, the other's is being written.
-    assert len(refused) < 12
+    # Reports wait for each other where a lock can make them; a catalog lets the faster one go on.
+    assert len(refused) <= (0 if tables.form == "delta" else 6)
     assert all(str(one).startswith(f"cannot write the {tables.form.title()}") for one in refused)
 
 

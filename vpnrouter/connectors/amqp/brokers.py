@@ -72,8 +72,7 @@ class Broker(NamedTuple):
         if terms.inbound:
             kind, name = kind_and_name(terms.source)
             if not self.origin(kind, name, terms.subscription):
-                why = f"{self.name} gives out no messages of a {kind}: name a queue of it"
-                return ("source", "address"), why
+                return ("source", "address"), self.gives_none(kind)
             if terms.selector_text and not self.selects:
                 return ("source", "selector"), f"{self.name} knows no selectors"
             return (), ""
@@ -87,6 +86,10 @@ class Broker(NamedTuple):
         if terms.qos == 2 and not self.duplicate_id and not self.knows_deliveries:
             return ("quality_of_service",), f"{self.name} {KNOWS_NONE}"
         return (), ""
+
+    def gives_none(self, kind: str) -> str:
+        """Return what is said of a broker that has no address of this kind to receive from."""
+        return f"{self.name} gives out no messages of a {kind}: name a queue of it"
 
     def target(self, kind: str, name: str) -> str:
         """Return the address to send to, "" where there is none of this kind."""

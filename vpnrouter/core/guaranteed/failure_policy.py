@@ -18,6 +18,10 @@ CROSS: Final = "deliver"
 DISCARD: Final = "discard"
 """What is done with one that has expired (`expired`), beside DEAD_LETTER."""
 
+TOO_LATE_TO_ENTER: Final = "its life time was over before it could enter"
+TOO_LATE_TO_CROSS: Final = "its life time was over before it could cross"
+"""Why it is a dead letter: of one that came here, and of one that was to leave."""
+
 
 @final
 @dataclass(slots=True, eq=False)

@@ -6,9 +6,12 @@ the rows of before are removed by what is behind it: the version of the library 
 
 from __future__ import annotations
 
+import fcntl
 import time
 import uuid
+from contextlib import ExitStack, contextmanager
 from datetime import date
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, final
 
 import pyarrow as pa
@@ -72,8 +75,34 @@ class DeltaTables:
             OperationError: the table has a column of another type, another program changed it at the same time, or it
                 cannot be written.
         """
-        with told(f"write the Delta table {name} of {self._place}"):
+        with (
+            told(f"write the Delta table {name} of {self._place}"),
+            self._alone(below(self._place, name)),
+        ):
             self._replace(name, day, rows, columns)
+
+    @contextmanager
+    def _alone(self, place: str) -> Iterator[None]:
+        """Wait until no other report writes to a table of this machine, and keep others waiting.
+
+        Delta's log on a local file system is safe within one engine alone: two programs would leave a commit whose
+        checksum is that of the other's, and nothing on Hadoop could read the table any more.
+        """
+        if is_uri(place):
+            yield
+            return
+        path = Path(place) / "_vpnrouter.lock"
+        with ExitStack() as held:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                lock = held.enter_context(path.open("ab"))
+                fcntl.flock(lock, fcntl.LOCK_EX)
+            except OSError as error:
+                why = error.strerror or str(error)
+                raise OperationError(
+                    f"cannot write the Delta table of {path.parent}: {why}"
+                ) from None
+            yield
 
     def _replace(self, name: str, day: date, rows: Rows, columns: StructType) -> None:
         place = below(self._place, name)

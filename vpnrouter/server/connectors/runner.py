@@ -523,7 +523,8 @@ class ConnectorRunner(ConnectorCallbacks):
         if not self.machine.attempts.idle_timeout_ns:
             return
         waits = any(
-            link.endpoint is not None and link.endpoint.spooled_count for link in self.links.outward
+            link.terms.enabled and link.endpoint is not None and link.endpoint.spooled_count
+            for link in self.links.outward
         )
         busy = waits or crossed != self._crossed or self.configured.paused
         self._crossed = crossed
