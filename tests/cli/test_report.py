@@ -105,7 +105,7 @@ def test_a_report_is_made(tmp_path: Path) -> None:
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     summary = json.loads(done.stdout)

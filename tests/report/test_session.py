@@ -106,7 +106,7 @@ def test_settings_of_others_are_kept(
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout) == OURS | SAID[where]

@@ -203,7 +203,7 @@ def run(program: str, log: Path) -> subprocess.CompletedProcess[str]:
         capture_output=True,
         text=True,
         check=False,
-        timeout=180,
+        timeout=900,
     )
 
 

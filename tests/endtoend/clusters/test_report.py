@@ -86,7 +86,7 @@ def test_lakehouse_tables_in_an_object_store(
             capture_output=True,
             text=True,
             check=False,
-            timeout=120,
+            timeout=900,
         )
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
@@ -128,7 +128,7 @@ def test_spark_submit(
         check=False,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr[-3_000:]
     assert store.tables("s3a://traces/submitted-report") == expected
