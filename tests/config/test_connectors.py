@@ -257,6 +257,24 @@ def test_an_address_of_amqp(problems_of: Callable[[str], list[str]]) -> None:
         assert told in problem
 
 
+def test_connections_of_their_own(problems_of: Callable[[str], list[str]]) -> None:
+    """Two of them cannot bring one message in twice, back by MQTT 3.1.1, or have another connector's client id."""
+    twice = (
+        '{source: {address: "a/#"}}\n          m: {source: {address: "a/b"}, connection: dedicated}'
+    )
+    assert any("a message on a/b comes from" in one for one in problems_of(text(link=twice)))
+    back = (
+        '{source: {address: "a/#"}}\n          m: {source: {topic: "a/b"}, connection: dedicated}'
+    )
+    old = text('{url: "mqtt://h", mqtt_version: "3.1.1"}', back)
+    assert any("use one connection, or mqtt_version: 5" in one for one in problems_of(old))
+    named = text('{url: "mqtt://h", client_id: x}', "{source: {address: a}, connection: dedicated}")
+    other = '      d: {provider: {url: "mqtt://h", client_id: x-l}, links: {k: {source: {address: b}}}}\n'
+    place = named.index("      c:")
+    both = named[:place] + other + named[place:]
+    assert any("has the client_id of connector d, x-l" in one for one in problems_of(both))
+
+
 def test_doubtful_lists_of_dead_message_queues(warnings_of: Callable[[str], list[str]]) -> None:
     """A queue that is not there, and a list that takes nothing, are warned of."""
     entries = "dead_msg_queues: [{queue: d}]"
@@ -302,6 +320,11 @@ def test_doubtful(warnings_of: Callable[[str], list[str]]) -> None:
     assert any(
         "is refused where the provider of MQTT 3.1.1 knows no bridges" in one
         for one in warnings_of(text('{url: "mqtt://h", mqtt_version: "3.1.1"}', links))
+    )
+    alone = links.replace('"a/#"}', '"a/#"}, connection: dedicated')
+    assert any(
+        "brings back what link m of connector c takes out if the provider speaks no MQTT 5" in one
+        for one in warnings_of(text('{url: "mqtt://h"}', alone))
     )
     empty = text().partition("        links")[0]
     assert any("carries nothing: it has no links" in one for one in warnings_of(empty))

@@ -132,7 +132,7 @@ async def test_rates_of_connectors(
 ) -> None:
     """What a connector and each of its links carry, a second, from samples that are two seconds apart."""
     for at, pair in enumerate(grown):
-        for link, count in zip(connector.links.all.values(), pair, strict=True):
+        for link, count in zip(connector.links.values(), pair, strict=True):
             for name, each in CARRIED.items():
                 setattr(link.counters, name, getattr(link.counters, name) + 2 * count * each)
         connector.sample(2 * at * SECOND_NS)
@@ -162,7 +162,7 @@ COUNTED: Final = {
 @pytest.mark.parametrize("name", COUNTED)
 def test_metrics_of_links(here: Any, connector: Any, name: str) -> None:
     """Each count of a link is shown as itself, with its name, direction and state; to those alone who see its VPN."""
-    counters = connector.links.all["out"].counters
+    counters = connector.links["out"].counters
     for number, each in enumerate(COUNTED):
         setattr(counters, each, 100 + number)
     counters.discarded.add("loop-detected", 7)

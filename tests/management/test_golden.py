@@ -19,6 +19,7 @@ from management_routers import LiveRouter, routers
 
 from vpnrouter.core.discard_reasons import DUPLICATE, TTL_EXCEEDED
 from vpnrouter.core.guaranteed.endpoint_settings import CONNECTOR_LINK, PARKING, QUEUE
+from vpnrouter.server.connectors.connection_runner import ConnectionRunner
 from vpnrouter.server.connectors.runner import ConnectorRunner
 from vpnrouter.settings.kinds import CONNECTOR
 from vpnrouter.trace.recorder import Recorder
@@ -118,16 +119,20 @@ LEFT_OUT = re.compile(r"/SEMP/v2/(config|action|monitor/about)|/vpnrouter/v1/con
 """What is not monitored."""
 
 
-class StillConnector(ConnectorRunner):
+def still_connector(mine: Any, clock: Any) -> ConnectorRunner:
     """A connector that does not dial; its links are those of one in memory."""
 
-    def __init__(self, mine: Any, clock: Any) -> None:
-        self.mine = mine
-        places = (mine.node.router, None, mine.vpn_name, mine.name, mine.configured, None)
-        super().__init__(*places, draw=lambda: 0.5, clock=clock)
+    class StillConnection(ConnectionRunner):
+        def _make_links(self) -> Any:
+            return mine.links
 
-    def _make_links(self) -> Any:
-        return self.mine.links
+    class StillConnector(ConnectorRunner):
+        def _connection(self, link: str) -> ConnectionRunner:
+            names = (self.router, None, self.vpn.name, self.name, link, self.configured, None)
+            return StillConnection(*names, {}, draw=lambda: 0.5, clock=clock)
+
+    places = (mine.node.router, None, mine.vpn_name, mine.name, mine.configured, None)
+    return StillConnector(*places, clock=clock)
 
 
 @pytest.fixture
@@ -237,16 +242,16 @@ def _connectors(near: LiveRouter) -> list[ConnectorRunner]:
     """The connectors of a router: one is up, with counts that all differ, and one waits."""
     made = []
     for each in near.mesh.connectors:
-        runner = StillConnector(each, lambda: near.mesh.now_ns)
+        runner = still_connector(each, lambda: near.mesh.now_ns)
         now_ns = near.mesh.now_ns
-        machine = runner.machine
+        machine = runner.connections[""].machine
         assert machine.begin(now_ns) or machine.due(now_ns)
         if each.name == "down":
             machine.failed("no route", now_ns, 0.5)
         else:
             machine.reached(now_ns)
             machine.joined(now_ns)
-        runner._memory.held = 81
+        runner.connections[""].memory.held = 81
         for number, link in enumerate(each.links.all.values(), 1):
             counters = link.counters
             for place, name in enumerate(("messages", "bytes_", "duplicates", "returned")):

@@ -71,8 +71,8 @@ def unreachable(router: Any, name: str) -> ConnectorRunner:
         draw=lambda: 0.5,
         clock=lambda: 1_000 * SECOND_NS,
     )
-    runner.machine.begin(runner._clock())
-    runner.machine.failed(
+    runner.connections[""].machine.begin(runner._clock())
+    runner.connections[""].machine.failed(
         f"cannot connect to {name}.example: no route to host", runner._clock(), 0.5
     )
     return runner

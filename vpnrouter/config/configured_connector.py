@@ -39,6 +39,9 @@ CAPTURE: Final = "{"
 DEAD: Final = "/dead/"
 """Stands between the name of a link and the place of an entry in its list of dead message queues."""
 
+SHARED: Final = ""
+"""The connection of all links that have none to themselves. The others have the name of their link."""
+
 ALL_TOPICS: Final = "#"
 """What a queue may hold, as a filter of MQTT: {1} is the whole topic."""
 
@@ -169,9 +172,33 @@ def _retry_ms(connector: Connector, name: str) -> int:
     return connector.links[base].dead_msg_queues[int(number) - 1].interval if number else 0
 
 
-def links_of(connector: Connector) -> list[LinkSettings]:
-    """Return the settings of a connector's links, in the order of the configuration."""
-    return [settings_of(connector, name, link) for name, link in all_links(connector).items()]
+def links_of(connector: Connector, connection: str | None = None) -> list[LinkSettings]:
+    """Return the settings of a connector's links in the order of the configuration: of all, or of one connection."""
+    return [
+        settings_of(connector, name, link)
+        for name, link in all_links(connector).items()
+        if connection is None or connection_of(connector, name) == connection
+    ]
+
+
+def connection_of(connector: Connector, link: str) -> str:
+    """Return the connection of a link, or of one that takes its dead letters: the link that has it to itself, or
+    SHARED. One that is not configured has none: SHARED.
+    """
+    base = link.partition(DEAD)[0]
+    written = connector.links.get(base)
+    return base if written is not None and written.connection == "dedicated" else SHARED
+
+
+def connections_of(connector: Connector) -> list[str]:
+    """Return the connections of a connector, the shared one first: that is there where no link needs another."""
+    found = dict.fromkeys(connection_of(connector, link) for link in connector.links)
+    return sorted(found or [SHARED])
+
+
+def session_name(name: str, connection: str) -> str:
+    """Return the name under which the session of a connection of the connector `name` is stored here."""
+    return CONNECTOR_PREFIX + name + (f"/{connection}" if connection else "")
 
 
 def settings_of(connector: Connector, name: str, link: ConnectorLink) -> LinkSettings:
@@ -255,19 +282,21 @@ def place_of(router: str, connector: Connector) -> str:
     return name.decode(errors="ignore")
 
 
-def login_of(router: str, msg_vpn: str, name: str, connector: Connector) -> tuple[str, str]:
-    """Return what names the connector's session: the provider, and the client id there."""
+def login_of(
+    router: str, msg_vpn: str, name: str, connector: Connector, connection: str = SHARED
+) -> tuple[str, str]:
+    """Return what names the session of a connection: the provider, and the client id there."""
     client_id = connector.provider.client_id or f"{router}-{msg_vpn}-{name}"
-    return place_of(router, connector), client_id
+    return place_of(router, connector), client_id + (f"-{connection}" if connection else "")
 
 
 def provider_settings_of(
-    router: str, msg_vpn: str, name: str, connector: Connector
+    router: str, msg_vpn: str, name: str, connector: Connector, connection: str = SHARED
 ) -> ProviderSettings:
-    """Return how the connector `name` logs in, its password included."""
+    """Return how a connection of the connector `name` logs in, its password included."""
     password = connector.provider.password
     token = connector.provider.token
-    place, client_id = login_of(router, msg_vpn, name, connector)
+    place, client_id = login_of(router, msg_vpn, name, connector, connection)
     computed = ProviderSettings(
         place=place,
         client_id=client_id,

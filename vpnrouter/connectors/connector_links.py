@@ -38,9 +38,10 @@ def dead_letter_queue(connector: str, link: str) -> str:
 
 @final
 class ConnectorLinks:
-    """All links of the connector `name`. `counters` has those of each link by name, and outlives the links.
+    """All links of the connector `name`, or those of the connection that the link `connection` has to itself.
+    `counters` has those of each link by name, and outlives the links.
 
-    A connector counts as one connection of its message VPN while it is up: `publisher` is its own.
+    It counts as one connection of its message VPN while it is up: `publisher` is its own.
 
     A connection that ended while a message waited for its answer counts against the message when the next attempt
     reaches the provider: `_accusing` is that loss until then. Where an attempt fails, it was the provider that went.
@@ -53,11 +54,13 @@ class ConnectorLinks:
         name: str,
         terms: list[LinkSettings],
         counters: dict[str, LinkCounters],
+        connection: str = "",
     ) -> None:
         self.vpn = vpn
         self.name = name
         client_name = CONNECTOR_PREFIX + name
         self.client_name = client_name
+        self._counted_as = own_queue(client_name, connection) if connection else client_name
         self.publisher = self._new_publisher()
         self._accusing: Loss | None = None
         self.inward: list[InwardLink] = []
@@ -112,7 +115,7 @@ class ConnectorLinks:
         self.find_queues()
         self._convict()
         self.publisher.subscriber.outbox = provider.connection.outbox
-        self.vpn.publishers[self.client_name] = self.publisher
+        self.vpn.publishers[self._counted_as] = self.publisher
         for outward in self.outward:
             outward.connected(provider)
         for inward in self.inward:
@@ -149,9 +152,9 @@ class ConnectorLinks:
         """Have what was counted over a connection counted by the message VPN."""
         vpn = self.vpn
         publisher = self.publisher
-        if vpn.publishers.get(self.client_name) is not publisher:
+        if vpn.publishers.get(self._counted_as) is not publisher:
             return
-        del vpn.publishers[self.client_name]
+        del vpn.publishers[self._counted_as]
         vpn.absorb(publisher)
         self.publisher = self._new_publisher()
         for inward in self.inward:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Final, NamedTuple
 
 from vpnrouter.connectors.inward import InwardLink
+from vpnrouter.connectors.link_state import LinkState
 from vpnrouter.connectors.machine import PAUSED, Machine, State
 from vpnrouter.settings.schema import Value
 from vpnrouter.settings.shown import counter, fill, gauge, label, read
@@ -23,13 +24,16 @@ _WAYS: Final = {"in": "rx", "out": "tx"}
 
 
 class ConnectorLinkLook(NamedTuple):
-    """A link as it is `written`, and as it runs; `rates` are by the names of their attributes."""
+    """A link as it is `written`, and as it runs over the connection of `machine`; `rates` are by the names of their
+    attributes.
+    """
 
     msg_vpn: str
     connector: str
     name: str
     written: ConnectorLink
     running: InwardLink | OutwardLink
+    machine: Machine
     rates: Mapping[str, int]
     now_ns: int
 
@@ -57,6 +61,13 @@ class ConnectorLinkLook(NamedTuple):
         if isinstance(link, InwardLink):
             return link.in_flight
         return 0 if link.endpoint is None else link.endpoint.spooled_count
+
+    @property
+    def reason(self) -> str:
+        """Why it carries nothing, or less than it should; "" where nothing is wrong with the link."""
+        status = self.running.status
+        alone = self.written.connection == "dedicated" and status.state is LinkState.DOWN
+        return status.reason or (self.machine.failure if alone else "")
 
     @property
     def parked(self) -> int:
@@ -127,6 +138,10 @@ class ConnectorLinkStatus:
     target: str = read(lambda one: one.target, "")
     quality_of_service: str = read(lambda one: one.written.quality_of_service, "")
     enabled: bool = read(lambda one: one.written.enabled, True)
+    connection: str = read(lambda one: one.written.connection, "")
+    """`shared` with other links of the connector, or `dedicated`."""
+    connection_state: str = read(lambda one: one.machine.state.value, "")
+    """What its connection is doing, as a connector's `state`."""
     paused: bool = read(lambda one: one.running.status.paused, False)
     """Whether nothing crosses by it, since it is paused, or its connector."""
     state: str = read(
@@ -139,7 +154,7 @@ class ConnectorLinkStatus:
         ),
     )
     """`disabled`, `down`, `opening`, `up`, `paused`, `held`, `refused` or `stopped`."""
-    state_reason: str = read(lambda one: one.running.status.reason, "")
+    state_reason: str = read(lambda one: one.reason, "")
     """Why it carries nothing, or less than it should; "" where it works."""
     state_since: int = read(
         lambda one: max(0, one.now_ns - one.running.status.since_ns) // SECOND_NS
@@ -268,9 +283,10 @@ class ConnectorStatus:
         "",
         metric=gauge("vpnrouter_connector_state", "What the connector is doing, 1.", "state"),
     )
-    """`disabled`, `connecting`, `logging-in`, `up`, `paused` (and up), `waiting`, `idle` or `stopped`."""
+    """`disabled`, `connecting`, `logging-in`, `up`, `paused` (and up), `waiting`, `idle` or `stopped`. Where links have
+    connections of their own: of all its connections the state that is furthest from `up`."""
     provider: str = read(lambda one: one.url, "")
-    """The address that is in use, or is tried next."""
+    """The address that is in use, or is tried next; of several connections by that whose state is shown."""
     protocol: str = read(
         lambda one: one.provider.protocol if one.up and one.provider is not None else "", ""
     )
@@ -307,7 +323,7 @@ class ConnectorStatus:
     refused_links: ClassVar = gauge(
         "vpnrouter_connector_refused_links",
         "Links that carry nothing, or less than they should.",
-        reader=lambda one: sum(link.running.status.reason != "" for link in one.links),
+        reader=lambda one: sum(link.reason != "" for link in one.links),
     )
     memory_bytes: int = read(
         lambda one: one.memory_bytes,

@@ -84,7 +84,9 @@ class MemoryConnector(ConnectorCallbacks):
             self.held[name] = reason
         elif state == LinkState.STOPPED:
             link.status.happened(LinkEvent.STOP, self.vpn.context.now_ns, reason)
-        elif state in (LinkState.REFUSED, LinkState.OPENING):
+        elif state in (LinkState.REFUSED, LinkState.OPENING) or (
+            state == LinkState.DOWN and reason
+        ):
             self._obstacles[name] = reason or "the provider has not answered for it"
 
     @property

@@ -110,6 +110,9 @@ class Live:
         why = (
             "" if state in (State.UP, State.IDLE, PAUSED) else str(row.get("failure", "")) or state
         )
+        if any(str(link.get("connectionState", "")) == State.UP for link in row.get("links", ())):
+            # Those links that have connections of their own, and are down, say so.
+            why = ""
         self.observed.connectors[place] = SeenConnector(
             str(row.get("provider", "")), str(row.get("protocol", "")), why, links
         )

@@ -27,6 +27,7 @@ from vpnrouter.settings.schema import (
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 
 QualityOfService = Literal["at-most-once", "duplicates-ok", "once-and-only-once"]
+LinkConnection = Literal["shared", "dedicated"]
 Retained = Literal["keep", "clear"]
 MqttVersion = Literal["auto", "5", "3.1.1"]
 ProviderBroker = Literal[
@@ -498,6 +499,11 @@ class ConnectorLink(Failures, effect=Effect.RECONNECT):
     paused: bool = attribute(False, effect=Effect.IN_PLACE, held=None)
     """Whether nothing crosses, though it is open: what it would take out is kept for it, and what comes in from the
     provider at least once is set aside. It goes on in order."""
+
+    connection: LinkConnection = attribute("shared", held=None)
+    """shared: the link uses the connection that the connector has for its links. dedicated: it has one of its own,
+    which logs in with -LINK behind the client id. Then it does not wait for other links, and their trouble does not
+    end its connection."""
 
     quality_of_service: QualityOfService = attribute(
         "duplicates-ok", held="qos", codes=numbered(QualityOfService)

@@ -44,7 +44,7 @@ def made(router: Any, name: str, host: str) -> ConnectorRunner:
         draw=lambda: 0.5,
         clock=Clock(),
     )
-    runner.machine.begin(runner._clock())
+    runner.connections[""].machine.begin(runner._clock())
     return runner
 
 
@@ -53,13 +53,15 @@ def connectors(mesh: Any) -> dict[str, ConnectorRunner]:
     """Of the router edge: `well` is up and carries messages; `down` could not connect."""
     well, down = (made(mesh.edge, name, f"{name}.example") for name in ("well", "down"))
     now_ns = well._clock()
-    well.machine.reached(now_ns)
-    well.machine.joined(now_ns)
-    for link in well.links.all.values():
+    well.connections[""].machine.reached(now_ns)
+    well.connections[""].machine.joined(now_ns)
+    for link in well.links.values():
         for event in (LinkEvent.CONNECTED, LinkEvent.OPENED):
             link.status.happened(event, now_ns)
-    down.machine.failed("cannot connect to down.example: no route to host", now_ns, 0.5)
-    out = well.links.all["out"].counters
+    down.connections[""].machine.failed(
+        "cannot connect to down.example: no route to host", now_ns, 0.5
+    )
+    out = well.links["out"].counters
     for second in range(4):
         out.messages = 50 * second
         out.bytes_ = 5_000 * second
@@ -91,7 +93,7 @@ def test_down_on_top_with_its_reason(looking: Any, mesh: Any, connectors: Any) -
 
 def test_one_connector(looking: Any, mesh: Any, connectors: Any) -> None:
     """Each link with its way, its state, its reason and its counts."""
-    inward = connectors["well"].links.all["in"].status
+    inward = connectors["well"].links["in"].status
     inward.hold("queue orders is full", connectors["well"]._clock())
 
     async def test(seen: Any) -> None:
@@ -132,7 +134,7 @@ def test_gone(looking: Any, mesh: Any, connectors: Any) -> None:
 @pytest.mark.parametrize("keys", [("0",), ("0", "enter")], ids=["list", "detail"])
 def test_reconnect(looking: Any, mesh: Any, connectors: Any, keys: tuple[str, ...]) -> None:
     """It is done after `y` alone: the next attempt is due at once."""
-    machine = connectors["down"].machine
+    machine = connectors["down"].connections[""].machine
 
     async def test(seen: Any) -> None:
         await seen.press(*keys)
@@ -169,7 +171,7 @@ def test_paused(looking: Any, mesh: Any, connectors: Any, keys: tuple[str, ...])
         await seen.app.workers.wait_for_complete()
         # It runs, and is in no configuration.
         assert "connector well in msgVpn blue" in await seen.screen()
-        runner.change(with_it, runner._server_cert, reconnects=False)
+        runner.change(with_it, runner._server_cert, ())
         assert "paused" in await seen.look()
 
     digest = editor.digest()

@@ -9,11 +9,14 @@ from vpnrouter.config.checks.failures import check_failures
 from vpnrouter.config.checks.message_vpns import check_dialect, clause_of
 from vpnrouter.config.configured_connector import (
     all_links,
+    connection_of,
+    connections_of,
     dead_link,
     login_of,
     path_of,
     place_of,
     rule_of,
+    session_name,
     settings_of,
     source_filter,
     speaks_amqp,
@@ -76,19 +79,21 @@ def _check_logins(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> 
         path = ("msg_vpns", msg_vpn, "connectors", name, "provider")
         try:
             urls = urls_of(connector)
-            login = login_of(config.router.name, msg_vpn, name, connector)
+            place = place_of(config.router.name, connector)
+            for link in connections_of(connector):
+                login = login_of(config.router.name, msg_vpn, name, connector, link)
+                other = logins.setdefault(login, name)
+                if urls and other != name:
+                    problems.key_error(
+                        path,
+                        f"has the client_id of connector {other}, {login[1]}: each would end the other's connection",
+                    )
         except ValueError:
             continue  # told where the provider is checked
-        other = logins.setdefault(login, name)
-        if urls and other != name:
-            problems.key_error(
-                path,
-                f"has the client_id of connector {other}, {login[1]}: each would end the other's connection",
-            )
         for url in urls:
             address = url.place(config.router.name)
-            owner, place = names.setdefault(address, (name, login[0]))
-            if place != login[0]:
+            owner, other_place = names.setdefault(address, (name, place))
+            if place != other_place:
                 problems.key_error(
                     path,
                     f"leads to {url}, as connector {owner} does, under another name: give both the same provider.name",
@@ -342,6 +347,7 @@ class LinkCrossing(NamedTuple):
     link: str
     provider: str
     version: str
+    connection: str
     inbound: bool
     filter: Filter
 
@@ -374,7 +380,18 @@ def link_crossings(config: RouterConfig, msg_vpn: str) -> list[LinkCrossing]:
                 continue
             if source.address is not None and parse_filter(source.address, MQTT).share:
                 continue  # of all that take from one group, one gets a message
-            found.append(LinkCrossing(path, name, link_name, place, version, link.inbound, filter_))
+            found.append(
+                LinkCrossing(
+                    path,
+                    name,
+                    link_name,
+                    place,
+                    version,
+                    session_name(name, connection_of(connector, link_name)),
+                    link.inbound,
+                    filter_,
+                )
+            )
     return found
 
 
@@ -422,7 +439,7 @@ def _check_protocols(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
 
 
 def _check_twice(problems: ProblemList, one: LinkCrossing, other: LinkCrossing, topic: str) -> None:
-    if one.connector != other.connector:
+    if one.connector != other.connector or (one.inbound and one.connection != other.connection):
         way = f"comes from {one.provider}" if one.inbound else f"goes to {one.provider}"
         text = f"a message on {topic} {way} twice: by {other.shown} too"
         problems.key_error(one.path, text)
@@ -436,7 +453,7 @@ def _check_back(problems: ProblemList, back: LinkCrossing, out: LinkCrossing, to
     versions = {back.version, out.version}
     if versions == {"5"}:
         return
-    if back.connector == out.connector:
+    if back.connection == out.connection:
         if "3.1.1" in versions:
             problems.key_warning(
                 back.path,
@@ -453,7 +470,7 @@ def _check_back(problems: ProblemList, back: LinkCrossing, out: LinkCrossing, to
         problems.key_error(
             back.path,
             f"brings back what {out.shown} takes out, {topic} for example: MQTT 3.1.1 does not say where a message"
-            " has been; use one connector, or mqtt_version: 5",
+            " has been; use one connection, or mqtt_version: 5",
         )
     else:
         problems.key_warning(

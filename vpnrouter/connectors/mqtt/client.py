@@ -84,9 +84,21 @@ PLAIN: Final = 4
 PROTOCOLS: Final[dict[int, str]] = {5: "MQTT 5", 0x84: "MQTT 3.1.1", 4: "MQTT 3.1.1"}
 
 
+def _echoed(terms: LinkSettings, outward: list[LinkSettings]) -> str:
+    """Return the link outward whose messages a link inward would bring back, "" for none."""
+    if terms.rule is not None or terms.queue_target:
+        return ""
+    for other in outward:
+        plain = other.rule is None and not other.from_queue
+        if plain and intersects(terms.filter, other.filter):
+            return other.name
+    return ""
+
+
 @final
 class MqttClient(Provider):
-    """One connection of a connector, from its CONNECT on. `level` is one of LEVELS.
+    """One connection of a connector, from its CONNECT on. `level` is one of LEVELS. `beside` are the links that take
+    messages out over other connections of the connector.
 
     `leaving`: it only logs in to end the session at the provider.
     """
@@ -103,6 +115,7 @@ class MqttClient(Provider):
         settings: ProviderSettings,
         level: int,
         *,
+        beside: list[LinkSettings] | None = None,
         leaving: bool = False,
     ) -> None:
         bounds = vpn.limits
@@ -122,6 +135,7 @@ class MqttClient(Provider):
         self._settings = settings
         self._level = level
         self._leaving = leaving
+        self._beside = beside or []
         wire_level = level & ~BRIDGE_BIT
         self._wire_level = wire_level
         self.publishing = Publishing(vpn, settings.place, wire_level)
@@ -266,24 +280,25 @@ class MqttClient(Provider):
             return "the provider knows no shared subscriptions"
         if terms.inbound and self._no_wildcards and ("#" in terms.source or "+" in terms.source):
             return "the provider takes no filters with wildcards"
-        return self._echo_of(terms) if self._level == PLAIN and terms.inbound else ""
+        return self._echo_of(terms) if self._level != LEVELS[0] and terms.inbound else ""
 
     def _echo_of(self, terms: LinkSettings) -> str:
         """Return why a link would only bring back what another one takes out, "" where it would not."""
-        if terms.rule is not None or terms.queue_target:
-            return ""
-        for link in self.outgoing.links:
-            other = link.terms
-            if (
-                other.rule is None
-                and not other.from_queue
-                and intersects(terms.filter, other.filter)
-            ):
+        if self._level == PLAIN:
+            own = [link.terms for link in self.outgoing.links]
+            name = _echoed(terms, own)
+            if name:
                 return (
                     "the provider speaks MQTT 3.1.1 and knows no bridges: it would bring back what link"
-                    f" {other.name} takes out"
+                    f" {name} takes out"
                 )
-        return ""
+        name = _echoed(terms, self._beside)
+        if not name:
+            return ""
+        return (
+            f"the provider speaks MQTT 3.1.1: it would bring back what link {name} takes out over another"
+            " connection"
+        )
 
     # -- subscriptions ---------------------------------------------------------------------------
 

@@ -1,89 +1,58 @@
-"""Runs one connector as a trio task: dials its provider, and performs what its machine decides."""
+"""Runs one connector: the connection that its links share, and those of links that have their own."""
 
 from __future__ import annotations
 
 import random
-from contextlib import suppress
-from functools import partial
 from time import monotonic_ns
 from typing import TYPE_CHECKING, Final, final
 
 import trio
-from typing_extensions import override
 
-from vpnrouter import limits
 from vpnrouter.bridges.status import Rate, RateMeter
 from vpnrouter.config.configured_connector import (
     all_links,
-    attempts_of,
-    links_of,
-    login_of,
-    provider_settings_of,
+    connection_of,
+    connections_of,
+    needs_no_local,
 )
-from vpnrouter.connectors.amqp.client import AmqpProvider
-from vpnrouter.connectors.connector_links import ConnectorLinks
-from vpnrouter.connectors.http.provider import HttpProvider
-from vpnrouter.connectors.link_state import LinkCounters, LinkState
-from vpnrouter.connectors.machine import Machine, State
-from vpnrouter.connectors.mqtt.client import LEVELS, MqttClient
-from vpnrouter.connectors.provider import ConnectorCallbacks
-from vpnrouter.connectors.provider_session import ProviderSession
+from vpnrouter.connectors.machine import State
 from vpnrouter.connectors.status import ConnectorLinkLook, ConnectorLook
-from vpnrouter.core.fault_barrier import CONNECTOR
-from vpnrouter.core.guaranteed.spool import spool_of
-from vpnrouter.core.memory_account import MemoryAccount
-from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
-from vpnrouter.errors import OperationError
-from vpnrouter.events.table import (
-    CONNECTOR_DOWN,
-    CONNECTOR_LINK_HELD,
-    CONNECTOR_LINK_REFUSED,
-    CONNECTOR_LINK_RELEASED,
-    CONNECTOR_MESSAGE_REFUSED,
-    CONNECTOR_MESSAGE_STAYS,
-    CONNECTOR_PAUSED,
-    CONNECTOR_RESUMED,
-    CONNECTOR_UP,
-)
+from vpnrouter.events.table import CONNECTOR_PAUSED, CONNECTOR_RESUMED
+from vpnrouter.server.connectors.connection_runner import ConnectionRunner
+from vpnrouter.server.connectors.provider_logins import ProviderLogins
 from vpnrouter.server.events.event_context import raise_event_in
-from vpnrouter.server.net.dial import Proxy, TlsSettings, WebSocketTarget
 from vpnrouter.server.net.reactor import flush_ready
-from vpnrouter.settings.connector import AMQP, HTTP, MQTT, parse_proxy, parse_url
-from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
-    from collections.abc import Awaitable, Callable
+    from collections.abc import Callable, Iterable
 
     from vpnrouter.config.connector import Connector, ConnectorLink
-    from vpnrouter.connectors.provider import Loss, Provider
-    from vpnrouter.connectors.settings import ProviderSettings
+    from vpnrouter.connectors.inward import InwardLink
+    from vpnrouter.connectors.link_state import LinkCounters
+    from vpnrouter.connectors.outward import OutwardLink
     from vpnrouter.core.router import Router
-    from vpnrouter.events.table import EventType
-    from vpnrouter.server.net.dial import Dialler, Transport
+    from vpnrouter.server.net.dial import Dialler
     from vpnrouter.settings.message_vpn import TlsServerCert
 
+WORST_FIRST: Final = (
+    State.STOPPED,
+    State.WAITING,
+    State.CONNECTING,
+    State.LOGGING_IN,
+    State.DISABLED,
+    State.IDLE,
+    State.UP,
+)
+"""Of the states of its connections a connector shows the one that comes first here."""
 
-def _proxy_of(connector: Connector) -> Proxy | None:
-    written = connector.provider.proxy
-    if written.url is None:
-        return None
-    url = parse_proxy(written.url)
-    password = "" if written.password is None else written.password.reveal()
-    return Proxy(url.host, url.port, written.url, written.username or "", password)
-
-
-QUICK_RETRIES: Final = 3
-"""Times in a row that a connection which the provider has ended is made again at once: it may have ended it for a
-message, and what is behind that is not to wait."""
+WHOLE: Final = ""
+"""Instead of the name of a link that was changed: everything was."""
 
 
 @final
-class ConnectorRunner(ConnectorCallbacks):
-    """One connector of the configuration. `session` is what the store has of it, None for nothing; `after` is one that
-    was removed and had the same login: it ends the session at the provider first. `draw` gives random numbers in
-    [0, 1), `clock` nanoseconds of monotonic time.
-
-    What its links take out of topics is kept from now on, whether the provider is there or not.
+class ConnectorRunner:
+    """One connector of the configuration. `logins` has the sessions of connections that are not there any more; `draw`
+    gives random numbers in [0, 1), `clock` nanoseconds of monotonic time.
     """
 
     def __init__(
@@ -94,8 +63,7 @@ class ConnectorRunner(ConnectorCallbacks):
         name: str,
         connector: Connector,
         server_cert: TlsServerCert,
-        session: ProviderSession | None = None,
-        after: ConnectorRunner | None = None,
+        logins: ProviderLogins | None = None,
         draw: Callable[[], float] = random.random,
         clock: Callable[[], int] = monotonic_ns,
     ) -> None:
@@ -103,391 +71,178 @@ class ConnectorRunner(ConnectorCallbacks):
         self.vpn = router.vpns[vpn_name]
         self.name = name
         self.configured = connector
-        client_name = CONNECTOR_PREFIX + name
-        spool = spool_of(self.vpn.context)
-        self.session = session or ProviderSession(spool, vpn_name, client_name)
-        home = self.vpn.memory.of(client_name)
-        self._memory = MemoryAccount(client_name, limits.CLIENT_MEMORY, home)
+        self._logins = ProviderLogins({}) if logins is None else logins
         self._counters: dict[str, LinkCounters] = {}
         self._meter = RateMeter()
         self._meters: dict[str, RateMeter] = {}
-        self._states: dict[str, LinkState] = {}
         self._server_cert = server_cert
         self._dialler = dialler
         self._draw = draw
         self._clock = clock
-        self._client: Provider | None = None
-        self._version = 0
-        self._quick = 0
-        self._crossed = 0
-        self._leaving = False
-        self._removed = False
-        self._bequeathed = False
-        self._bequest: ProviderSession | None = None
-        self._after = after
-        # For connections beside the first one, while the task runs.
         self._nursery: trio.Nursery | None = None
-        self.ended = trio.Event()
-        self._wake = trio.Event()
-        self._scope = trio.CancelScope()
-        self.machine = Machine(attempts_of(connector, vpn_enabled=self.vpn.enabled), clock())
-        self.links = self._make_links()
+        self._removed = trio.Event()
+        # By the name of the link that has it to itself, and the shared one by "".
+        self.connections = {link: self._connection(link) for link in connections_of(connector)}
 
-    def _make_links(self) -> ConnectorLinks:
-        connector = self.configured
-        terms = links_of(connector)
-        names = {each.name for each in terms}
-        for name in [name for name in self._counters if name not in names]:
-            del self._counters[name]
-            self._meters.pop(name, None)
-        self._states.clear()
-        return ConnectorLinks(self, self.vpn, self.name, terms, self._counters)
+    def _connection(self, link: str) -> ConnectionRunner:
+        place = self.router.name, self.vpn.name, self.name
+        session, after = self._logins.inherit(place, self.configured, link)
+        return ConnectionRunner(
+            self.router,
+            self._dialler,
+            self.vpn.name,
+            self.name,
+            link=link,
+            connector=self.configured,
+            server_cert=self._server_cert,
+            counters=self._counters,
+            session=session,
+            after=after,
+            draw=self._draw,
+            clock=self._clock,
+        )
 
     # -- changes ---------------------------------------------------------------------------------
 
     def change(
-        self, connector: Connector, server_cert: TlsServerCert, *, reconnects: bool = True
+        self, connector: Connector, server_cert: TlsServerCert, changed: Iterable[str] = (WHOLE,)
     ) -> None:
-        """Go on under a changed configuration; over a new connection, where not only what is paused has changed."""
-        self._tell_pauses(self.configured, connector)
+        """Go on under a changed configuration. The connections of the links that are `changed`, by name, are made anew,
+        WHOLE for all; those of the others stay, as where only what is paused has changed.
+        """
+        before = self.configured
+        self._tell_pauses(before, connector)
         self.configured = connector
-        if not reconnects:
-            self.links.pause(links_of(connector))
-            flush_ready(self.vpn.context)
-            return
         self._server_cert = server_cert
-        self.leave("the connector was changed")
-        self._version = 0
-        self.links.close()
-        self.links = self._make_links()
-        self.machine.configure(attempts_of(connector, vpn_enabled=self.vpn.enabled), self._clock())
-        self._wake.set()
+        changed = set(changed)
+        anew = {connection_of(each, link) for each in (before, connector) for link in changed}
+        if WHOLE in changed or needs_no_local(before) is not needs_no_local(connector):
+            anew |= self.connections.keys()
+        wanted = connections_of(connector)
+        for link in [link for link in self.connections if link not in wanted]:
+            self._logins.leave(self.connections.pop(link))
+        for link, connection in self.connections.items():
+            if link in anew:
+                connection.begin_anew(connector, server_cert)
+            else:
+                connection.take(connector)
+        self._forget_links()
+        begun = {link: self._connection(link) for link in wanted if link not in self.connections}
+        self.connections = {link: self.connections.get(link) or begun[link] for link in wanted}
+        if self._nursery is not None:
+            for connection in begun.values():
+                self._nursery.start_soon(connection.run)
+        flush_ready(self.vpn.context)
+
+    def _forget_links(self) -> None:
+        """Count nothing more for links that are not configured any more: one of that name begins anew."""
+        there = all_links(self.configured)
+        for name in [name for name in self._counters if name not in there]:
+            del self._counters[name]
+            self._meters.pop(name, None)
 
     def has(self, link: str) -> bool:
         """Return whether the connector has this link."""
-        return link in self.links.all
+        return link in all_links(self.configured)
 
-    def reconnect(self, _link: str = "") -> None:
-        """Connect anew, beginning with the first address; all links share the connection."""
-        self.change(self.configured, self._server_cert)
+    def reconnect(self, link: str = WHOLE) -> None:
+        """Connect anew, beginning with the first address: the connection of `link`, or all."""
+        for which, connection in self.connections.items():
+            if link == WHOLE or which == connection_of(self.configured, link):
+                connection.begin_anew(self.configured, self._server_cert)
 
-    @property
-    def login(self) -> tuple[str, str]:
-        """The provider, and the client id there."""
-        return login_of(self.router.name, self.vpn.name, self.name, self.configured)
-
-    def remove(self, *, bequeaths: bool = False) -> None:
-        """End for good: the connector was removed from the configuration, and what was kept for it goes.
-
-        The session at the provider is ended too, if that can be reached now; or it is left (`bequeaths`) to another
-        connector that has the same login.
-        """
-        self._removed = True
-        self._bequeathed = bequeaths
-        self.leave("the connector was removed")
-        self.links.close()
-        if bequeaths:
-            self._bequest = self.session
-        else:
-            self.session.leave()
-        self._wake.set()
-
-    def bequest(self) -> ProviderSession | None:
-        """Return the session that it leaves to another connector, once; None for none."""
-        session, self._bequest = self._bequest, None
-        return session
+    def remove(self) -> None:
+        """End for good: the connector was removed from the configuration, and what was kept for it goes."""
+        for connection in self.connections.values():
+            self._logins.leave(connection)
+        self._removed.set()
 
     def leave(self, why: str) -> None:
-        """Log out, or give up the attempt."""
-        client = self._client
-        self._scope.cancel()
-        if client is not None:
-            self._leaving = True
-            client.end(why)
-            self._leaving = False
-            flush_ready(self.vpn.context)
-
-    # -- the task --------------------------------------------------------------------------------
+        """Log out, or give up the attempts."""
+        for connection in self.connections.values():
+            connection.leave(why)
 
     async def run(self) -> None:
         """Keep the connector connected until cancelled or removed."""
         async with trio.open_nursery() as nursery:
             self._nursery = nursery
-            try:
-                await self._run()
-            finally:
-                self._nursery = None
-                nursery.cancel_scope.cancel()
+            for connection in self.connections.values():
+                nursery.start_soon(connection.run)
+            await self._removed.wait()
+            self._nursery = None
 
-    async def _run(self) -> None:
-        try:
-            if self._after is not None:
-                await self._after.ended.wait()
-                self._after = None
-            while not self._removed:
-                self._dialler.set_clocks()
-                if self.machine.begin(self._clock()) or self.machine.due(self._clock()):
-                    await self._dial()
-                    continue
-                await self._pause()
-            await self._end_session()
-        finally:
-            self.leave("the router stops")
-            self.ended.set()
+    # -- for monitoring --------------------------------------------------------------------------
 
-    async def _end_session(self) -> None:
-        """Have the provider forget the session of a connector that was removed, with what waits for it there."""
-        urls = self.machine.attempts.urls
-        keeps = bool(urls) and (urls[0].protocol == MQTT or bool(self.session.asked))
-        if self.configured.enabled and keeps and not self._bequeathed:
-            if self.session.releasing:
-                # It has messages that are not here any more, and gives them out when they are released.
-                await self._say_goodbye()
-                self.session.releasing.clear()
-            await self._say_goodbye()
-        self._memory.end()
+    @property
+    def links(self) -> dict[str, InwardLink | OutwardLink]:
+        """The links by name, in the order of the configuration."""
+        found = {
+            name: link
+            for connection in self.connections.values()
+            for name, link in connection.links.all.items()
+        }
+        return {name: found[name] for name in all_links(self.configured)}
 
-    async def _say_goodbye(self) -> None:
-        with trio.move_on_after(limits.CONNECT_TIMEOUT_S), suppress(OperationError):
-            await self._guarded(self._log_in_and_out)
-        self.leave("the connector was removed")
+    def sample(self, now_ns: int) -> None:
+        """Note the counts that rates are made from, at `now_ns` (monotonic)."""
+        for connection in self.connections.values():
+            for name, link in connection.links.all.items():
+                counters = link.counters
+                meter = self._meters.setdefault(name, RateMeter())
+                meter.sample(now_ns, counters.messages, counters.bytes_)
+            connection.rest(now_ns)
+        self._meter.sample(now_ns, *self._carried())
 
-    async def _log_in_and_out(self) -> None:
-        await self._open(leaving=True)
-        while self._client is not None:
-            self._wake = trio.Event()
-            await self._wake.wait()
+    def _carried(self) -> tuple[int, int, int, int]:
+        """Return messages and bytes that came in, messages that were sent and accepted, and bytes taken out."""
+        each = [connection.carried() for connection in self.connections.values()]
+        rx_msgs, rx_bytes, tx_msgs, tx_bytes = map(sum, zip(*each, strict=True))
+        return rx_msgs, rx_bytes, tx_msgs, tx_bytes
 
-    async def _guarded(self, work: Callable[[], Awaitable[None]]) -> str:
-        """Do `work`. Returns the id of a fault of the router, "" for none. Raises OperationError as the work does."""
-        try:
-            await work()
-        except OperationError:
-            raise
-        except Exception as error:  # noqa: BLE001 - given to the barrier
-            barrier = self.vpn.context.barrier
-            cost = "the connector begins anew"
-            return barrier.caught(error, CONNECTOR, self.name, self.vpn.name, cost)
-        return ""
-
-    async def _pause(self) -> None:
-        wake_ns = self.machine.wake_ns
-        limit_s = float("inf") if wake_ns < 0 else max(0.0, (wake_ns - self._clock()) / SECOND_NS)
-        with trio.move_on_after(limit_s):
-            await self._wake.wait()
-        self._wake = trio.Event()
-
-    async def _dial(self) -> None:
-        """Connect and send CONNECT; what follows comes by the callbacks."""
-        machine = self.machine
-        self._scope = trio.CancelScope()
-        with self._scope:
-            try:
-                fault = await self._guarded(self._open)
-            except OperationError as error:
-                self._attempt_failed(str(error))
-                return
-            if fault and machine.state not in (State.WAITING, State.STOPPED, State.DISABLED):
-                self._attempt_failed(f"fault {fault} of the router")
-
-    def _attempt_failed(self, why: str) -> None:
-        self.links.attempt_failed()
-        self._quick = 0
-        self._failed(why)
-
-    async def _open(self, *, leaving: bool = False) -> None:
-        machine = self.machine
-        settings = provider_settings_of(self.router.name, self.vpn.name, self.name, self.configured)
-        transport = await self._reach()
-        try:
-            self._dialler.set_clocks()
-            if not leaving:
-                machine.reached(self._clock())
-            client = self._new_client(settings, leaving=leaving)
-            self._client = client
-            connection = client.added()
-            client.begin()
-            self._dialler.serve(transport, connection)
-        except BaseException:
-            self._client = None
-            self._dialler.drop(transport)
-            raise
-        flush_ready(self.vpn.context)
-
-    async def _reach(self) -> Transport:
-        """Return a connection to the address in use. Raises OperationError."""
-        url = self.machine.url
-        configured = self.configured.provider
-        tls = None
-        if url.tls:
-            name = configured.tls.server_name or ""
-            certificates = self._server_cert, configured.client_cert
-            tls = TlsSettings(*certificates, name, alpn=configured.tls.alpn)
-        written = next(
-            text
-            for text in (configured.url, *configured.failover_urls)
-            if text and parse_url(text) == url
-        )
-        return await self._dialler.open(
-            url.host,
-            url.port,
-            tls,
-            lambda: None,
-            (self.vpn.name, written),
-            configured.interface or "",
-            _proxy_of(self.configured),
-            WebSocketTarget(url.authority, url.base or "/", AMQP) if url.websocket else None,
+    def look(self) -> ConnectorLook:
+        """Return what monitoring shows of the connector and of its links."""
+        connections = list(self.connections.values())
+        shown = min(connections, key=lambda each: WORST_FIRST.index(each.machine.state))
+        links = self.links
+        clients = [each.client for each in connections if each.client is not None]
+        return ConnectorLook(
+            msg_vpn=self.vpn.name,
+            name=self.name,
+            written=self.configured,
+            machine=shown.machine,
+            provider=shown.client,
+            links=[
+                self._link(name, link, links[name])
+                for name, link in all_links(self.configured).items()
+            ],
+            carried=self._carried(),
+            unclaimed=sum(count for client in clients for count in client.unclaimed.values()),
+            memory_bytes=sum(each.memory.held for each in connections),
+            rates=self._meter.bridge_rates().attributes(),
+            now_ns=self._clock(),
         )
 
-    @override
-    def more_connections(self, provider: Provider, count: int) -> None:
-        if self._nursery is not None:
-            for _ in range(count):
-                self._nursery.start_soon(self._dial_more, provider)
-
-    async def _dial_more(self, provider: Provider) -> None:
-        """Make one more connection to a provider that takes several."""
-        try:
-            fault = await self._guarded(partial(self._add, provider))
-            why = f"fault {fault} of the router" if fault else ""
-        except OperationError as error:
-            why = str(error)
-        if why and provider is self._client:
-            self._dialler.set_clocks()
-            provider.not_reached(why)
-            flush_ready(self.vpn.context)
-
-    async def _add(self, provider: Provider) -> None:
-        transport = await self._reach()
-        if provider is not self._client:
-            self._dialler.drop(transport)
-            return
-        self._dialler.set_clocks()
-        connection = provider.added()
-        try:
-            self._dialler.serve(transport, connection)
-        except BaseException:
-            self._dialler.drop(transport)
-            connection.lost("it could not be served")
-            raise
-        flush_ready(self.vpn.context)
-
-    def _new_client(self, settings: ProviderSettings, *, leaving: bool) -> Provider:
-        """Return a connection that speaks what the address in use says."""
-        if self.machine.url.protocol == AMQP:
-            return AmqpProvider(
-                owner=self,
-                vpn=self.vpn,
-                peer=str(self.machine.url),
-                host=self.machine.url.host,
-                session=self.session,
-                home=self._memory,
-                inward=self.links.inward,
-                outward=self.links.outward,
-                settings=settings,
-                derivations=self.router.derivations,
-                leaving=leaving,
-            )
-        if self.machine.url.protocol == HTTP:
-            return HttpProvider(
-                owner=self,
-                vpn=self.vpn,
-                peer=str(self.machine.url),
-                authority=self.machine.url.authority,
-                publisher=self.links.publisher,
-                home=self._memory,
-                settings=settings,
-            )
-        return MqttClient(
-            owner=self,
-            vpn=self.vpn,
-            peer=str(self.machine.url),
-            session=self.session,
-            home=self._memory,
-            inward=self.links.inward,
-            outward=self.links.outward,
-            settings=settings,
-            level=self._level(),
-            leaving=leaving,
+    def _link(
+        self, name: str, link: ConnectorLink, running: InwardLink | OutwardLink
+    ) -> ConnectorLinkLook:
+        meter = self._meters.get(name)
+        msgs, size = (() if meter is None else meter.rates()) or (Rate(), Rate())
+        connection = self.connections[connection_of(self.configured, name)]
+        return ConnectorLinkLook(
+            msg_vpn=self.vpn.name,
+            connector=self.name,
+            name=name,
+            written=link,
+            running=running,
+            machine=connection.machine,
+            rates={
+                "average_byte_rate": size.average,
+                "average_msg_rate": msgs.average,
+                "byte_rate": size.current,
+                "msg_rate": msgs.current,
+            },
+            now_ns=self._clock(),
         )
-
-    def _level(self) -> int:
-        """Return the version to speak: that of the configuration, else the one that worked last, else the next one."""
-        wanted = self.configured.provider.mqtt_version
-        if wanted == "5":
-            return LEVELS[0]
-        first = 1 if wanted == "3.1.1" else 0
-        known = self.session.level
-        order = list(LEVELS[first:])
-        if known in order:
-            order.remove(known)
-            order.insert(0, known)
-        return order[self._version % len(order)]
-
-    # -- what the connection tells ---------------------------------------------------------------
-
-    @override
-    def joined(self, provider: Provider) -> None:
-        if provider is not self._client:
-            return
-        self._version = 0
-        self.machine.joined(self._clock())
-        self._tell(CONNECTOR_UP, f"up: {self.machine.url}, {provider.protocol}")
-        self.links.connected(provider)
-
-    @override
-    def lost(self, provider: Provider, loss: Loss) -> None:
-        if provider is not self._client:
-            return
-        self._client = None
-        self.links.disconnected(loss)
-        if self._removed or self._leaving:
-            self._wake.set()
-            return
-        if loss.other_version and self.configured.provider.mqtt_version != "5":
-            self._version += 1
-            if self._version % len(LEVELS):
-                # Another version at once: the provider is there.
-                self.machine.again(self._clock())
-                self._wake.set()
-                return
-        self._quick = self._quick + 1 if loss.message_id or loss.asked else 0
-        if loss.renews or 0 < self._quick <= QUICK_RETRIES:
-            self.machine.again(self._clock())
-            self._wake.set()
-            return
-        self._failed(loss.why)
-
-    @override
-    def link_changed(self, link: str) -> None:
-        status = self.links.all[link].status
-        before = self._states.get(link, LinkState.DOWN)
-        state = status.state
-        self._states[link] = state
-        if state is before and state is not LinkState.REFUSED:
-            return
-        if state is LinkState.HELD:
-            self._tell(CONNECTOR_LINK_HELD, f"link {link} is held: {status.reason}")
-        elif state in (LinkState.REFUSED, LinkState.STOPPED):
-            self._tell(CONNECTOR_LINK_REFUSED, f"link {link}: {status.reason}")
-        elif before is LinkState.HELD:
-            self._tell(CONNECTOR_LINK_RELEASED, f"link {link} is not held any more")
-
-    @override
-    def gave_up(self, link: str, text: str) -> None:
-        self._tell(CONNECTOR_MESSAGE_REFUSED, f"link {link}: {text}")
-
-    @override
-    def not_delivered(self, link: str, text: str) -> None:
-        self._tell(CONNECTOR_MESSAGE_STAYS, f"link {link}: {text}")
-
-    def _failed(self, why: str) -> None:
-        machine = self.machine
-        told = machine.failure
-        machine.failed(why, self._clock(), self._draw())
-        if machine.failure != told:
-            self._tell(CONNECTOR_DOWN, f"down: {machine.failure}")
-        self._wake.set()
 
     def _tell_pauses(self, before: Connector, after: Connector) -> None:
         """Tell what is paused now and was not before, and what goes on."""
@@ -500,85 +255,6 @@ class ConnectorRunner(ConnectorCallbacks):
         for which, was_paused, paused in switches:
             if paused is not was_paused:
                 kind = CONNECTOR_PAUSED if paused else CONNECTOR_RESUMED
-                self._tell(kind, f"{which}{'is paused' if paused else 'goes on'}")
-
-    def _tell(self, kind: EventType, text: str) -> None:
-        text = f"VPN {self.vpn.name} connector {self.name} {text}"
-        raise_event_in(self.vpn.context, kind, text, self.vpn.name, self.name)
-
-    # -- for monitoring --------------------------------------------------------------------------
-
-    def sample(self, now_ns: int) -> None:
-        """Note the counts that rates are made from, at `now_ns` (monotonic)."""
-        for name, link in self.links.all.items():
-            counters = link.counters
-            meter = self._meters.setdefault(name, RateMeter())
-            meter.sample(now_ns, counters.messages, counters.bytes_)
-        carried = self._carried()
-        self._meter.sample(now_ns, *carried)
-        self._rest(now_ns, sum(carried))
-
-    def _rest(self, now_ns: int, crossed: int) -> None:
-        """Close a connection that nothing needs, and have it made again when a message waits."""
-        if not self.machine.attempts.idle_timeout_ns:
-            return
-        waits = any(
-            link.terms.enabled and link.endpoint is not None and link.endpoint.spooled_count
-            for link in self.links.outward
-        )
-        busy = waits or crossed != self._crossed or self.configured.paused
-        self._crossed = crossed
-        if self.machine.rests(now_ns, busy=busy):
-            self._tell(
-                CONNECTOR_DOWN,
-                f"idle: nothing has crossed for {self.configured.provider.connect.idle_timeout} s",
-            )
-            self.leave("nothing crosses")
-        elif self.machine.state is State.WAITING:
-            self._wake.set()
-
-    def _carried(self) -> tuple[int, int, int, int]:
-        """Return messages and bytes that came in, messages that were sent and accepted, and bytes taken out."""
-        inward = [link.counters for link in self.links.inward]
-        outward = [link.counters for link in self.links.outward]
-        return (
-            sum(each.messages for each in inward),
-            sum(each.bytes_ for each in inward),
-            sum(each.delivered for each in outward),
-            sum(each.bytes_ for each in outward),
-        )
-
-    def look(self) -> ConnectorLook:
-        """Return what monitoring shows of the connector and of its links."""
-        client = self._client
-        return ConnectorLook(
-            msg_vpn=self.vpn.name,
-            name=self.name,
-            written=self.configured,
-            machine=self.machine,
-            provider=client,
-            links=[self._link(name, link) for name, link in all_links(self.configured).items()],
-            carried=self._carried(),
-            unclaimed=0 if client is None else sum(client.unclaimed.values()),
-            memory_bytes=self._memory.held,
-            rates=self._meter.bridge_rates().attributes(),
-            now_ns=self._clock(),
-        )
-
-    def _link(self, name: str, link: ConnectorLink) -> ConnectorLinkLook:
-        meter = self._meters.get(name)
-        msgs, size = (() if meter is None else meter.rates()) or (Rate(), Rate())
-        return ConnectorLinkLook(
-            msg_vpn=self.vpn.name,
-            connector=self.name,
-            name=name,
-            written=link,
-            running=self.links.all[name],
-            rates={
-                "average_byte_rate": size.average,
-                "average_msg_rate": msgs.average,
-                "byte_rate": size.current,
-                "msg_rate": msgs.current,
-            },
-            now_ns=self._clock(),
-        )
+                said = f"{which}{'is paused' if paused else 'goes on'}"
+                text = f"VPN {self.vpn.name} connector {self.name} {said}"
+                raise_event_in(self.vpn.context, kind, text, self.vpn.name, self.name)

@@ -1,4 +1,4 @@
-"""The running connectors: begun and changed with the configuration, and what is left of those that were removed."""
+"""The running connectors: begun and changed with the configuration."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, final
 
 from typing_extensions import override
 
-from vpnrouter.config.configured_connector import login_of
+from vpnrouter.config.configured_connector import connections_of, login_of
 from vpnrouter.core.fault_barrier import CONNECTOR
-from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
-from vpnrouter.server.connectors.runner import ConnectorRunner
+from vpnrouter.server.connectors.provider_logins import ProviderLogins
+from vpnrouter.server.connectors.runner import WHOLE, ConnectorRunner
 from vpnrouter.server.objects.running import RunningObjects
 from vpnrouter.settings.schema import Effect
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     from vpnrouter.config.effects import Change
     from vpnrouter.config.router import RouterConfig
-    from vpnrouter.connectors.provider_session import ProviderSession
     from vpnrouter.connectors.status import ConnectorLook
     from vpnrouter.server.objects.running import Services
     from vpnrouter.settings.kinds import Kind
@@ -35,12 +34,8 @@ class ConnectorObjects(RunningObjects):
     def __init__(self, kind: Kind, services: Services) -> None:
         super().__init__(kind, services)
         self._running: list[ConnectorRunner] = []
-        # Connectors that were removed, until they have logged out for good.
-        self._leaving: list[ConnectorRunner] = []
         spool = services.spool_service
-        self._sessions: dict[tuple[str, str], ProviderSession] = (
-            {} if spool is None else spool.provider_sessions
-        )
+        self._logins = ProviderLogins({} if spool is None else spool.provider_sessions)
 
     @property
     @override
@@ -59,21 +54,10 @@ class ConnectorObjects(RunningObjects):
     @override
     def begin(self, config: RouterConfig) -> None:
         self._running += [self._begun(config, *place) for place in _places(config)]
-        for session in self._sessions.values():
-            # Its connector is not configured any more.
-            session.erase()
-        self._sessions.clear()
+        self._logins.erase()
 
     def _begun(self, config: RouterConfig, vpn_name: str, name: str) -> ConnectorRunner:
         vpn = config.msg_vpns[vpn_name]
-        client_name = CONNECTOR_PREFIX + name
-        session = self._sessions.pop((vpn_name, client_name), None)
-        login = _login(config, (vpn_name, name))
-        before = next((one for one in reversed(self._leaving) if one.login == login), None)
-        bequest = None if before is None else before.bequest()
-        if bequest is not None:
-            session = bequest
-            session.move(vpn_name, client_name)
         runner = ConnectorRunner(
             self.services.book.router,
             self.services.dialler,
@@ -81,8 +65,7 @@ class ConnectorObjects(RunningObjects):
             name,
             vpn.connectors[name],
             vpn.bridging.tls_server_cert,
-            session,
-            before,
+            self._logins,
         )
         self.services.nursery.start_soon(runner.run, name="connectors")
         return runner
@@ -91,22 +74,21 @@ class ConnectorObjects(RunningObjects):
     def change(self, before: RouterConfig, after: RouterConfig, found: Sequence[Change]) -> None:
         running = {(runner.vpn.name, runner.name): runner for runner in self.running}
         there = _places(after)
-        hit: dict[Place, bool] = {}
+        hit: dict[Place, set[str]] = {}
         for change in found:
             for place in there:
                 if _is_hit(change, place):
-                    hit[place] = hit.get(place, False) or _reconnects(change)
-        logins = {_login(after, place) for place in there}
+                    hit.setdefault(place, set()).update(_made_anew(change))
+        self._logins.wanted = _logins(after)
         for place, runner in running.items():
             if place not in there:
-                runner.remove(bequeaths=runner.login in logins)
-                self._leaving.append(runner)
-            elif place in hit:
+                runner.remove()
+        for place, links in hit.items():
+            if place in running:
                 vpn = after.msg_vpns[place[0]]
                 connector, server_cert = vpn.connectors[place[1]], vpn.bridging.tls_server_cert
-                runner.change(connector, server_cert, reconnects=hit[place])
+                running[place].change(connector, server_cert, links)
         self._running[:] = [running.get(place) or self._begun(after, *place) for place in there]
-        self._leaving[:] = [runner for runner in self._leaving if not runner.ended.is_set()]
 
     @override
     def goodbye(self, why: str) -> None:
@@ -124,11 +106,14 @@ def _places(config: RouterConfig) -> list[Place]:
     ]
 
 
-def _login(config: RouterConfig, place: Place) -> tuple[str, str]:
-    """Return the login of a connector, by which its session is known at the provider."""
-    vpn_name, name = place
-    connector = config.msg_vpns[vpn_name].connectors[name]
-    return login_of(config.router.name, vpn_name, name, connector)
+def _logins(config: RouterConfig) -> set[tuple[str, str]]:
+    """Return the logins of all connections, by which their sessions are known at the providers."""
+    return {
+        login_of(config.router.name, vpn_name, name, connector, link)
+        for vpn_name, vpn in config.msg_vpns.items()
+        for name, connector in vpn.connectors.items()
+        for link in connections_of(connector)
+    }
 
 
 def _is_hit(change: Change, place: Place) -> bool:
@@ -141,6 +126,13 @@ def _is_hit(change: Change, place: Place) -> bool:
     return path[2] in ("bridging", "enabled")
 
 
-def _reconnects(change: Change) -> bool:
-    """Return whether a connector that a change is for has to connect anew."""
-    return change.path[2] != "connectors" or change.kind is not Effect.IN_PLACE
+def _made_anew(change: Change) -> list[str]:
+    """Return the link whose connection a change makes anew, WHOLE for all of the connector, [] for none."""
+    if change.path[2] != "connectors":
+        return [WHOLE]
+    if change.kind is Effect.IN_PLACE:
+        return []
+    match change.path[4:]:
+        case ("links", str(link), *_):
+            return [link]
+    return [WHOLE]

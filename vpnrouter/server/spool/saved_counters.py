@@ -173,7 +173,7 @@ class SavedCounters:
         links = {
             keys.connector_counters(runner.vpn.name, runner.name, name): link
             for runner in self._connectors
-            for name, link in runner.links.all.items()
+            for name, link in runner.links.items()
         }
         for key, value in store.scan(keys.SHEET_CONNECTOR):
             link = links.get(key)
@@ -227,7 +227,7 @@ class SavedCounters:
                 link.tally()
             yield self._bridge(PEER, name, record)
         for connector in list(self._connectors):
-            for name, each in connector.links.all.items():
+            for name, each in connector.links.items():
                 key = keys.connector_counters(connector.vpn.name, connector.name, name)
                 yield key, _row(each.counters, LINK_COUNTS, _LINK_REASONS)
 
