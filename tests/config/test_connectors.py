@@ -92,6 +92,12 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
         ('{url: "amqp://h", client_cert: {}}', LINK, "needs TLS to every address: amqps://"),
         (GOOD, "{source: {address: a, subscription: s}}", "a provider of MQTT has none"),
         (GOOD, "{source: {address: a, shared: true}}", "the address says so: $share/GROUP/FILTER"),
+        (
+            '{url: "https://h", token: "a\\r\\nb"}',
+            f"{{{AWAY}}}",
+            "token: cannot be sent: the token has",
+        ),
+        ('{url: "https://h", username: "a:b"}', f"{{{AWAY}}}", "username: cannot be sent: the"),
         (IDLE, LINK, "connect.idle_timeout: link l needs the connection"),
         (IDLE, "{source: {topic: t}, quality_of_service: at-most-once}", "link l needs the"),
         (HOOK, LINK, "nothing comes in from an HTTP server"),

@@ -15,6 +15,7 @@ from vpnrouter.config.configured_connector import (
     login_of,
     path_of,
     place_of,
+    provider_settings_of,
     rule_of,
     session_name,
     settings_of,
@@ -24,6 +25,7 @@ from vpnrouter.config.configured_connector import (
     urls_of,
 )
 from vpnrouter.connectors.amqp.brokers import TOPIC, broker_named, kind_and_name
+from vpnrouter.connectors.http.authorization import authorization
 from vpnrouter.connectors.http.templates import OWN_HEADERS, parse_header
 from vpnrouter.errors import SelectorError, TopicError
 from vpnrouter.settings.connector import AS_SOURCE, HTTP
@@ -159,6 +161,10 @@ def _check_protocol(problems: ProblemList, place: Path, connector: Connector) ->
         problems.key_error((*place, "failover_urls"), "speak another protocol than the url")
     if len({url.base for url in urls}) > 1:
         problems.key_error((*place, "failover_urls"), "have another path than the url")
+    if speaks_http(connector):
+        _, flaw, key = authorization(provider_settings_of("", "", "", connector))
+        if flaw:
+            problems.key_error((*place, key), f"cannot be sent: {flaw}")
     if provider.token is None:
         return
     if urls and not any(url.protocol == HTTP for url in urls):

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final, final
 from typing_extensions import override
 
 from vpnrouter import limits
+from vpnrouter.connectors.http.authorization import authorization
 from vpnrouter.connectors.http.connection import HttpConnection
 from vpnrouter.connectors.http.exchanges import BROKEN, LinkRequests
 from vpnrouter.connectors.http.requests import RequestWriter, identity_of
@@ -82,7 +83,7 @@ class HttpProvider(Provider):
         self.most = settings.max_connections
         self._owner = owner
         self._authority = authority
-        self._authorization, self._flaw = _authorization(settings)
+        self._authorization, self._flaw, _ = authorization(settings)
         self._answer_ns = settings.answer_timeout_s * SECOND_NS
         self._links: list[LinkRequests] = []
         self._open: dict[HttpConnection, None] = {}
@@ -404,17 +405,3 @@ class HttpOutwardFlow(OutwardFlow):
     def letting_go(self) -> None:
         super().letting_go()
         self._requests.let_go()
-
-
-def _authorization(settings: ProviderSettings) -> tuple[str, str]:
-    """Return the value of Authorization, and why it cannot be sent; "" for none (RFC 7617, 2; RFC 6750, 2.1)."""
-    token = settings.token
-    if token is not None:
-        if not token or not token.isascii() or not token.isprintable() or " " in token:
-            return "", "the token has characters that no header carries"
-        return f"Bearer {token}", ""
-    if not settings.username:
-        return "", ""
-    if ":" in settings.username:
-        return "", "the username has a colon, which the basic scheme does not allow"
-    return f"Basic {settings.basic}", ""
