@@ -116,7 +116,9 @@ def test_kills_on_both_sides(
         stack.enter_context(talking(inward))
         for topic in ("out/x", "work/x", "many/x"):
             for qos in (0, 1, 2):
-                traffic.produce(here, f"p-{topic}-{qos}", {topic: ("far",)}, qos=qos, burst=2)
+                # What has left is read when the last kill is over: no more than a small Artemis holds.
+                options = {"qos": qos, "burst": 1, "window": 2}
+                traffic.produce(here, f"p-{topic}-{qos}", {topic: ("far",)}, **options)
         for _ in range(KILLS):
             time.sleep(draws.uniform(0.1, 0.5))
             broken = draws.random()
@@ -137,17 +139,19 @@ def test_kills_on_both_sides(
         patiently(lambda: inward.done, "all is answered")
         traffic.stop_producers()
 
-        def still() -> bool:
+        def waiting() -> tuple[str, int]:
             (row,) = here.router.api().connectors("blue")
             waits = sum(here.router.queue("blue", name)["msgCount"] for name in ("work", "many"))
-            return bool(row["state"] == "up" and not waits + row["waitingMsgCount"])
+            return row["state"], waits + row["waitingMsgCount"]
 
-        patiently(still, "nothing waits for the connector")
+        artemis.providers.settled(waiting, still_s=20.0 if LONG else 1.0, within_s=900.0)
+        patiently(lambda: waiting() == ("up", 0), "nothing waits for the connector")
         far = AmqpConsumer("far", history, "far", "far")
         stack.enter_context(talking(far))
         patiently(lambda: far.ready, "the queue at the provider is read")
         traffic.drain()
         artemis.providers.settled(lambda: len(far.delivered))
         traffic.quiet()
-    traffic.judge(waiting={})
+    # What Artemis has for a connection that it does not know to be gone comes later than what is behind it.
+    traffic.judge(waiting={}, unordered=frozenset({"arrived"}))
     assert len(history.events) > 500
