@@ -8,6 +8,7 @@
     ├── Refused               a request is well formed but not allowed; carries the field's reason string
     ├── RequestError          a management request cannot be answered; carries the field's code and HTTP status
     ├── SpoolError            the store of guaranteed messages cannot do what was asked; carries why
+    ├── TransformError        a step cannot change a message as it is to; nothing is wrong with the router
     └── OperationError        something outside (file, address, process) made an operation impossible
 
 Anything else that escapes is a bug. Classes carry fields for machines; `str()` is for people.
@@ -109,6 +110,10 @@ class SpoolError(VpnrouterError):
     def __init__(self, message: str, reason: str = "broken") -> None:
         super().__init__(message)
         self.reason = reason
+
+
+class TransformError(VpnrouterError):
+    """A step cannot change a message as it is to; nothing is wrong with the router."""
 
 
 class OperationError(VpnrouterError):

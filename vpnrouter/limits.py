@@ -1418,6 +1418,17 @@ HTTP_VALUE_BYTES: Final = 4_096
 HTTP_HEADERS: Final = 64
 """Headers that a link adds to its requests. Beyond: ConfigError."""
 
+TRANSFORM_STEPS: Final = 32
+"""Steps of the transform of a link. Beyond: ConfigError."""
+
+TRANSFORM_TEXT_BYTES: Final = 16_384
+"""Characters of a text with placeholders, and bytes of a property that a step sets. Beyond: ConfigError; a message
+whose property would become longer is treated as `on_transform_error` says."""
+
+TRANSFORM_JSON_BYTES: Final = 262_144
+"""Bytes of a payload that steps read as JSON, and characters that a step may make: it takes a millisecond of the
+router's time and some megabytes of its memory. Beyond: the message is treated as `on_transform_error` says."""
+
 DEAD_MSG_QUEUES: Final = 16
 """Entries in the list of dead message queues of a bridge or a link. Beyond: ConfigError."""
 

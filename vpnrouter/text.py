@@ -71,3 +71,32 @@ def camel(name: str) -> str:
 def snake(name: str) -> str:
     """Return `last_rx_age_ms` for `lastRxAgeMs`."""
     return re.sub(r"[A-Z]", lambda letter: f"_{letter[0].lower()}", name)
+
+
+def split_placeholders(text: str) -> list[str]:
+    """Return literals and placeholders of a text in turn: the even ones are literals. Raises ValueError."""
+    parts: list[str] = []
+    literal: list[str] = []
+    at = 0
+    while at < len(text):
+        char = text[at]
+        at += 1
+        if char not in "{}":
+            literal.append(char)
+        elif text.startswith(char, at):
+            literal.append(char)
+            at += 1
+        elif char == "}":
+            raise ValueError(f"has a }} without its {{ at character {at}; a literal one is }}}}")
+        else:
+            end = text.find("}", at)
+            if end < 0:
+                raise ValueError(
+                    f"has a {{ without its }} at character {at}; a literal one is {{{{"
+                )
+            parts.append("".join(literal))
+            parts.append(text[at:end])
+            literal = []
+            at = end + 1
+    parts.append("".join(literal))
+    return parts

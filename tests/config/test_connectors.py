@@ -25,6 +25,9 @@ JMS = '{url: "amqp://h"}'
 HOOK = '{url: "http://h"}'
 IDLE = '{url: "mqtt://h", connect: {idle_timeout: 5}}'
 LINK = '{source: {address: "a/#"}}'
+STEP = "{{source: {{address: a/+}}, transform: [{}]}}"
+ONCE = """{source: {topic: a}, quality_of_service: at-most-once, on_transform_error: stop,
+            transform: [{priority: 3}]}"""
 AWAY = "source: {queue: q}, target: {address: a}"
 
 
@@ -98,6 +101,21 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
             "token: cannot be sent: the token has",
         ),
         ('{url: "https://h", username: "a:b"}', f"{{{AWAY}}}", "username: cannot be sent: the"),
+        (GOOD, STEP.format("{topic: 'a/+'}"), "transform[0].topic: no topic has + or # in it"),
+        (GOOD, STEP.format("{topic: '{level:3}'}"), "names level 3, but the topics of the source"),
+        (GOOD, STEP.format("{topic: '{x}'}"), "transform[0]: topic: has {x}, which is none of"),
+        (GOOD, STEP.format("{priority: 3}, {}"), "transform[1]: a step has exactly one of"),
+        (GOOD, STEP.format("{when: 'a =', priority: 3}"), "transform[0]: when: "),
+        (
+            GOOD,
+            STEP.format("{edit_payload: {set: {a: b}}}"),
+            "a is no JSON pointer: it begins with /",
+        ),
+        (
+            GOOD,
+            ONCE,
+            "on_transform_error: stop is for messages that wait",
+        ),
         (IDLE, LINK, "connect.idle_timeout: link l needs the connection"),
         (IDLE, "{source: {topic: t}, quality_of_service: at-most-once}", "link l needs the"),
         (HOOK, LINK, "nothing comes in from an HTTP server"),

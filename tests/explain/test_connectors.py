@@ -655,3 +655,47 @@ def test_at_a_broker_of_amqp(
     assert [one.topic for one in told.arrivals if one.name == "q"] == [
         f"back/{name}" for name in came
     ]
+
+
+CHANGING = [
+    {"when": "site IS NULL", "set_property": {"site": "oslo"}},
+    {"topic": "{topic}/{payload:/kind}"},
+    {"when": "site = 'rome'", "priority": 9},
+    {"payload_at": "/data"},
+]
+
+
+@pytest.mark.parametrize("mode", ["direct", "persistent"])
+def test_what_steps_do(configured: Configured, mode: str) -> None:
+    """Each step of a link outward, and of one behind the provider, is told with what it changes."""
+    links = {"out": topic("out/>", transform=CHANGING)}
+    back = {"in": {"source": {"address": "out/#"}, "transform": [{"priority": 7}, {"priority": 7}]}}
+    mesh = [
+        configured(text({"blue": vpn(links), "red": vpn(back, ALL)}), "edge"),
+    ]
+    told = ask(mesh, "out/a", mode, payload='{"kind":"k","data":"text"}')
+    shown = "\n".join(one.text for one in steps(told))
+    for line in (
+        "takes it to mqtt://broker:1883 as topic out/a/k",
+        "step 1 (set_property site): property site nothing becomes oslo",
+        "step 2 (topic {topic}/{payload:/kind}): topic out/a becomes out/a/k",
+        "step 3 (priority 9) leaves it as it is: site = 'rome' is not true of it",
+        'step 4 (payload_at /data): payload {"kind":"k","data":"text"} becomes text',
+        "step 1 (priority 7): priority 4 becomes 7",
+        "step 2 (priority 7): it is so already",
+    ):
+        assert line in shown, shown
+
+
+@pytest.mark.parametrize("mode", ["direct", "persistent"])
+def test_what_a_step_cannot_change(configured: Configured, mode: str) -> None:
+    """It is told which step, and why."""
+    mesh = [configured(text({"blue": vpn({"out": topic("out/>", transform=CHANGING)})}), "edge")]
+    shown = "\n".join(one.text for one in steps(ask(mesh, "out/a", mode, size=3)))
+    assert (
+        "step 2 (topic {topic}/{payload:/kind}) cannot change it: its payload is no JSON" in shown
+    )
+    if mode == "persistent":
+        assert (
+            "does not take it: a step of its transform cannot change it (not-transformed)" in shown
+        )

@@ -584,6 +584,7 @@ READERS = tuple(
         "config/configured_bridge.py",
         "config/configured_connector.py",
         "config/configured_failures.py",
+        "config/configured_transform.py",
         "config/locations.py",
         "settings/router.py",
     )

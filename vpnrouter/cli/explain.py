@@ -35,6 +35,9 @@ ClientUsername = Annotated[
 ]
 ClientAddress = Annotated[str, typer.Option(metavar="IP", help="From where, for connect rules.")]
 Size = Annotated[int, typer.Option(metavar="BYTES", help="Bytes of its payload.")]
+Payload = Annotated[
+    str, typer.Option(metavar="TEXT", help="Its payload, for links that change messages.")
+]
 Prop = Annotated[
     list[str] | None,
     typer.Option("--property", metavar="NAME=VALUE", help="A user property, for selectors."),
@@ -70,6 +73,7 @@ def command(
     client_username: ClientUsername = "",
     client_address: ClientAddress = "",
     size: Size = 0,
+    payload: Payload = "",
     prop: Prop = None,
     subscriber: Subscriber = None,
     trace: Trace = "",
@@ -104,7 +108,15 @@ def command(
             explanation = _traced(trace, traces, mesh)
         else:
             question = _question(
-                at, topic, mode, client_username, client_address, size, prop, subscriber
+                at,
+                topic,
+                mode=mode,
+                client_username=client_username,
+                client_address=client_address,
+                size=size,
+                payload=payload,
+                prop=prop,
+                subscriber=subscriber,
             )
             explanation = _explained(mesh, question, live, everything=show_all)
     except UsageError as error:
@@ -151,6 +163,7 @@ def _question(
     client_username: str,
     client_address: str,
     size: int,
+    payload: str,
     prop: list[str] | None,
     subscriber: list[str] | None,
 ) -> "ExplainRequest":
@@ -173,6 +186,7 @@ def _question(
         client_username=client_username,
         client_address=client_address,
         size=size,
+        payload=payload,
         properties=tuple(parse_property(text) for text in prop or ()),
         subscribers=tuple(parse_subscriber(text) for text in subscriber or ()),
     )

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Final
 
 from vpnrouter import limits
 from vpnrouter.config.configured_failures import failures_of
+from vpnrouter.config.configured_transform import transform_of
 from vpnrouter.config.model import changed
 from vpnrouter.connectors.amqp.brokers import QUEUE, kind_and_name
 from vpnrouter.connectors.http.templates import as_topic, parse_header, parse_path
@@ -219,6 +220,7 @@ def settings_of(connector: Connector, name: str, link: ConnectorLink) -> LinkSet
         dead_letters=dead_letters,
         retry_ms=_retry_ms(connector, name),
         rule=rule_of(connector, link),
+        transform=None if dead_letters else transform_of(link),
         selector=None if selector is None or remote else parse_selector(selector),
         no_local=needs_no_local(connector),
         target=target,

@@ -27,7 +27,7 @@ _WIDTH: Final = 98
 
 _STEP: Final = "  "
 _BARE: Final = re.compile(r"[A-Za-z./][A-Za-z0-9_./-]*")
-_PLACEHOLDERS: Final = {"secret": "{env: NAME}", "list": "[]", "text": "TEXT"}
+_PLACEHOLDERS: Final = {"integer": "NUMBER", "secret": "{env: NAME}", "list": "[]", "text": "TEXT"}
 
 _HEAD: Final = """\
 # Every key of a router's configuration with its default, made from the models by

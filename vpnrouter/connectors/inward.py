@@ -9,7 +9,7 @@ not acknowledged. So the link waits alone: neither other links nor what leaves w
 from __future__ import annotations
 
 from collections import deque
-from typing import TYPE_CHECKING, Final, final
+from typing import TYPE_CHECKING, Final, NamedTuple, final
 
 from typing_extensions import override
 
@@ -23,6 +23,7 @@ from vpnrouter.core.discard_reasons import (
     LOOP_DETECTED,
     MSG_TOO_BIG,
     NO_SUBSCRIPTION_MATCH,
+    NOT_TRANSFORMED,
     TOPIC_PARSE_ERROR,
     TTL_EXCEEDED,
     TTL_EXPIRED,
@@ -37,11 +38,12 @@ from vpnrouter.core.guaranteed.flow_selection import FlowSelection
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.undelivered import Undelivered, UndeliveredOwner
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED, CompletionCallback
-from vpnrouter.core.message import AMQP
+from vpnrouter.core.message import AMQP, Message
 from vpnrouter.core.selection import Selection, heavy, must_wait
 from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.core.tracing import read
 from vpnrouter.errors import TopicError
+from vpnrouter.transforms.transform import PASS, STOP
 from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
@@ -51,13 +53,13 @@ if TYPE_CHECKING:
     from vpnrouter.core.connection import Connection
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.guaranteed.spool import Spool
-    from vpnrouter.core.message import Message
     from vpnrouter.core.publisher import Publisher
     from vpnrouter.core.route import Route
     from vpnrouter.core.subscriber import Subscriber
     from vpnrouter.core.timers import Timer
     from vpnrouter.core.tracing import TraceParent
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.transforms.transform import Transform
 
 RETRY_NS: Final = 200 * MILLISECOND_NS
 """Time after which what was refused is tried again, where no queue tells of more room before."""
@@ -71,6 +73,7 @@ ENDINGS: Final = 3
 _NEVER: Final = {
     MSG_TOO_BIG: "it is too large for the message VPN",
     TOPIC_PARSE_ERROR: "it can have no topic in the message VPN",
+    NOT_TRANSFORMED: "a step of the transform could not change it",
 }
 """Why a message can never be in this message VPN, and what its dead letter says."""
 
@@ -84,17 +87,30 @@ LATER: Final = 2
 """What became of a message that was to enter: it has, it cannot now, nobody knows yet who wants it."""
 
 
+class Entering(NamedTuple):
+    """A message as the steps of a link have changed it, or why it can never enter (`why`, and what its dead letter says
+    of that: `told`), or is to stay (`stuck`); "" where it may enter.
+    """
+
+    message: Message
+    why: str = ""
+    told: str = ""
+    stuck: str = ""
+
+
 @final
 class Waiting:
-    """A message that waits in memory, and how its provider is answered. `why` it can never enter, "" where it can."""
+    """A message that waits in memory, as it came, and how its provider is answered. `entering` says what becomes of
+    it.
+    """
 
-    __slots__ = ("message", "receipts", "token", "why")
+    __slots__ = ("entering", "message", "receipts", "token")
 
     def __init__(self, message: Message, receipts: Receipts, token: int, why: str) -> None:
         self.message = message
         self.receipts = receipts
         self.token = token
-        self.why = why
+        self.entering = Entering(message, why)
 
 
 @final
@@ -271,11 +287,16 @@ class InwardLink(UndeliveredOwner):
                 return LOOP_DETECTED
             if message.hops > self.terms.max_ttl:
                 return TTL_EXCEEDED
+        # Where the link changes it, that is found when it was changed.
+        return "" if self.terms.transform is not None else self._flaw(message)
+
+    def _flaw(self, message: Message) -> str:
+        """Return why a message can never be in the message VPN, "" where it can."""
         try:
-            vpn.route(message.topic)
+            self.vpn.route(message.topic)
         except TopicError:
             return TOPIC_PARSE_ERROR
-        return MSG_TOO_BIG if len(message.payload) > vpn.limits.max_msg_size else ""
+        return MSG_TOO_BIG if len(message.payload) > self.vpn.limits.max_msg_size else ""
 
     def passed_over(self, size: int, reason: str) -> None:
         """Count a message, `size` bytes as they came, that was passed over: it is too large, or no message at all."""
@@ -325,6 +346,11 @@ class InwardLink(UndeliveredOwner):
     def enter_direct(self, message: Message, connection: Connection) -> None:
         """Publish a Direct message that the link `takes`, and that came over `connection`."""
         vpn = self.vpn
+        if self.terms.transform is not None:
+            why = self._change_direct(message, self.terms.transform) or self._flaw(message)
+            if why:
+                self.discards(message, why)
+                return
         route = vpn.route(message.topic)
         self.traced(message, route)
         if (route.selector_cost and heavy(route, message)) or must_wait(vpn, message):
@@ -332,6 +358,13 @@ class InwardLink(UndeliveredOwner):
             return
         self.publish_direct(message)
         vpn.context.work += MEASURE.work()
+
+    def _change_direct(self, message: Message, transform: Transform) -> str:
+        why = transform.change(message, self._now_ns)
+        if not why or transform.on_error == PASS:
+            return ""
+        self._owner.gave_up(self.terms.name, f"a message was discarded: {why}")
+        return NOT_TRANSFORMED
 
     def publish_direct(self, message: Message) -> None:
         """Publish a Direct message whose receivers have selected, where that was much work."""
@@ -345,9 +378,16 @@ class InwardLink(UndeliveredOwner):
         """Publish a guaranteed message that the link `takes`, in its turn; one that it `buries`, for `why`, becomes a
         dead letter.
         """
-        if not why:
-            self.traced(message, self.vpn.route(message.topic))
         waiting = Waiting(message, receipts, token, why)
+        transform = self.terms.transform
+        if transform is not None and not why:
+            waiting.entering = self._changed(message, transform)
+            why = waiting.entering.why
+        entering = waiting.entering.message
+        if not (why or waiting.entering.stuck):
+            self.traced(entering, self.vpn.route(entering.topic))
+            message.trace_high = entering.trace_high
+            message.trace_low = entering.trace_low
         if self.waiting or self.shed:
             self._keep_in_memory(waiting)
             return
@@ -359,15 +399,30 @@ class InwardLink(UndeliveredOwner):
         if answer == LATER:
             self._keep_in_memory(waiting)
 
+    def _changed(self, message: Message, transform: Transform) -> Entering:
+        """Return a message as the steps of the link change it, or why it cannot enter. It stays as it is itself."""
+        entering = message.copy()
+        entering.source = message.source
+        entering.retain = message.retain
+        why = transform.change(entering, self._now_ns)
+        if not why or transform.on_error == PASS:
+            return Entering(entering, self._flaw(entering))
+        if transform.on_error == STOP:
+            return Entering(message, stuck=why)
+        return Entering(message, NOT_TRANSFORMED, why)
+
     def _enter(self, waiting: Waiting) -> int:
-        message = waiting.message
+        message, why, told, stuck = waiting.entering
         vpn = self.vpn
         spool = self.spool
         selection = self._selection
         if spool is None or selection is None:
             return LATER
-        if waiting.why:
-            return self._end(waiting, waiting.why)
+        if why:
+            return self._end(waiting, why, told)
+        if stuck:
+            self.held(stuck)
+            return REFUSED
         if message.expires_ns and self._expired(message):
             return self._end(waiting, TTL_EXPIRED)
         try:
@@ -393,7 +448,7 @@ class InwardLink(UndeliveredOwner):
 
     def _publish(self, spool: Spool, waiting: Waiting) -> int:
         """Give the message to the spool: it and what it is known by are both in the unit, or neither is."""
-        message, receipts, token = waiting.message, waiting.receipts, waiting.token
+        message, receipts, token = waiting.entering.message, waiting.receipts, waiting.token
         receipts.remember(token)
         try:
             outcome = spool.publish(self.vpn, message, receipts, token)
@@ -428,7 +483,7 @@ class InwardLink(UndeliveredOwner):
         policy = self.terms.failures.expired
         return policy != CROSS and message.expires_ns <= self._now_ns
 
-    def _end(self, waiting: Waiting, reason: str) -> int:
+    def _end(self, waiting: Waiting, reason: str, told: str = "") -> int:
         """Have a message that does not enter be a dead letter, or discard it: ENTERED, or LATER where there is no room
         for it. It is acknowledged when that is synced.
         """
@@ -439,7 +494,7 @@ class InwardLink(UndeliveredOwner):
         receipts.remember(token)
         before = spool.unit.mark()
         try:
-            if not self._bury(waiting.message, reason):
+            if not self._bury(waiting.message, reason, told):
                 receipts.forget(token)
                 self.held("there is no room for a dead letter")
                 return LATER
@@ -450,11 +505,15 @@ class InwardLink(UndeliveredOwner):
             raise
         return ENTERED
 
-    def _bury(self, message: Message, reason: str) -> bool:
-        """Have a message be a dead letter, in the unit being built, or discard it; False where there is no room."""
+    def _bury(self, message: Message, reason: str, told: str = "") -> bool:
+        """Have a message be a dead letter that says why by `told`, in the unit being built, or discard it; False where
+        there is no room.
+        """
         undelivered = self.undelivered
         dies = reason in _NEVER or self.terms.failures.expired == DEAD_LETTER
         if undelivered is None or not dies:
+            if told:
+                self._owner.gave_up(self.terms.name, f"a message was discarded: {told}")
             self.discards(message, reason)
             return True
         endpoint = undelivered.endpoint
@@ -466,7 +525,7 @@ class InwardLink(UndeliveredOwner):
             terms.queue_target or message.topic.decode(errors="replace"),
             vpn.vpn_id,
         )
-        why = _NEVER.get(reason, TOO_LATE_TO_ENTER)
+        why = told or _NEVER.get(reason, TOO_LATE_TO_ENTER)
         letter = letter_of(message, why, "", passage.pairs(message, reason, 0, vpn.context.wall_ns))
         letter.expires_ns = message.expires_ns
         if endpoint.spool.place(endpoint, letter):
@@ -547,7 +606,8 @@ class InwardLink(UndeliveredOwner):
         while waiting:
             first = waiting[0]
             busy = paused or (aside is not None and aside.busy)
-            held = not first.why and (busy or self._foreseen(first.message))
+            message, why, _, stuck = first.entering
+            held = not (why or stuck) and (busy or self._foreseen(message))
             answer = REFUSED if held else self._enter(first)
             if answer == LATER or (answer == REFUSED and not self._set_aside(first)):
                 break
@@ -565,11 +625,21 @@ class InwardLink(UndeliveredOwner):
     def leaves(self, aside: SetAside, message_id: int, parked: Message) -> bool:
         """Let a message enter that was set aside; False where it cannot now."""
         vpn, spool, selection = self.vpn, self.spool, self._selection
-        if spool is None or selection is None or self._foreseen(parked):
+        if spool is None or selection is None:
             return False
         endpoint = aside.endpoint
-        message = parked.copy()
-        message.retain = parked.retain
+        if self.terms.transform is None:
+            message = parked.copy()
+            message.retain = parked.retain
+        else:
+            message, why, told, stuck = self._changed(parked, self.terms.transform)
+            if stuck:
+                self.held(stuck)
+                return False
+            if why:
+                return self._leaves_for_good(aside, message_id, parked, why, told)
+        if self._foreseen(message):
+            return False
         if message.expires_ns and self._expired(message):
             return self._leaves_for_good(aside, message_id, message, TTL_EXPIRED)
         try:
@@ -589,12 +659,12 @@ class InwardLink(UndeliveredOwner):
         return True
 
     def _leaves_for_good(
-        self, aside: SetAside, message_id: int, message: Message, reason: str
+        self, aside: SetAside, message_id: int, message: Message, reason: str, told: str = ""
     ) -> bool:
         """Have a message that was set aside be a dead letter, or discard it; False where there is no room for it."""
         endpoint = aside.endpoint
         before = endpoint.spool.unit.mark()
-        if not self._bury(message, reason):
+        if not self._bury(message, reason, told):
             return False
         if endpoint.spool.unit.mark() != before:
             endpoint.left(aside, message_id, before)

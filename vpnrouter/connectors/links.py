@@ -11,6 +11,7 @@ from vpnrouter.core.guaranteed.failure_policy import FailurePolicy
 from vpnrouter.core.mqtt.session import CONNECTOR_PREFIX
 from vpnrouter.topics.cache import RememberedTopics
 from vpnrouter.topics.grammar import QUEUE_PREFIX, Filter, match_levels, queue_topic
+from vpnrouter.transforms.transform import Transform
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -26,10 +27,11 @@ class LinkSettings:
 
     `source` is what it takes from, as written: a filter at the provider, a filter here, or a queue here.
     `filter` matches the topics of its messages. `rule` renames them, None where they keep their topics; `queue_target`
-    is the one queue that they enter instead, "" for none. One that is not `enabled` carries nothing, and what it would
-    take out is kept; so it is with one that is `paused`, by itself or with its connector, and what it would bring in is
-    kept too. `no_local`: what came from the provider does not go back. `failures` says what becomes of a message that
-    the provider refuses, or that cannot enter. One that has visited more than `max_ttl` places does not come in.
+    is the one queue that they enter instead, "" for none. `transform` changes them after that, None where they stay as
+    they are. One that is not `enabled` carries nothing, and what it would take out is kept; so it is with one that is
+    `paused`, by itself or with its connector, and what it would bring in is kept too. `no_local`: what came from the
+    provider does not go back. `failures` says what becomes of a message that the provider refuses, or that cannot
+    enter. One that has visited more than `max_ttl` places does not come in.
     `request` is how it sends to an HTTP server, None for other providers. `dead_letters`: it takes out what another
     link has given up, whose name is before the first `/` of its own; what the provider refuses of that is sent again
     after `retry_ms`.
@@ -50,6 +52,7 @@ class LinkSettings:
     from_queue: bool = False
     qos: int = 1
     rule: MappingRule | None = None
+    transform: Transform | None = None
     queue_target: str = ""
     keeps_retained: bool = True
     selector: Selector | None = None

@@ -19,6 +19,7 @@ from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     LOOP_DETECTED,
     NO_LOCAL_DELIVERY,
+    NOT_TRANSFORMED,
     REFUSED,
     TOPIC_PARSE_ERROR,
     TTL_EXPIRED,
@@ -42,6 +43,8 @@ from vpnrouter.core.timers import Job, TimerTarget
 from vpnrouter.core.tracing import trace_kept
 from vpnrouter.errors import Refused, TopicError
 from vpnrouter.trace.events import DELIVER, REDELIVER
+from vpnrouter.transforms.transform import PASS
+from vpnrouter.transforms.transform import STOP as STOPS
 from vpnrouter.units import MILLISECOND_NS
 
 if TYPE_CHECKING:
@@ -52,6 +55,7 @@ if TYPE_CHECKING:
     from vpnrouter.core.guaranteed.endpoint import Endpoint
     from vpnrouter.core.message import Message
     from vpnrouter.core.vpn import MessageVpn
+    from vpnrouter.transforms.transform import Transform
 
 COUNTED_REFUSALS: Final = 1_000
 """Messages of a link of which refusals are counted. Beyond: the one counted first begins anew."""
@@ -284,6 +288,22 @@ class OutwardLink(UndeliveredOwner):
             return b""
         return b"" if link is None else image
 
+    def changed(self, message: Message, topic: bytes) -> Message:
+        """Return a message of its own for the steps of the link, under the topic that the target gives it."""
+        leaving = message.copy()
+        leaving.topic = topic
+        leaving.retain = message.retain
+        leaving.snapshot = message.snapshot
+        return leaving
+
+    def can_be_named(self, message: Message) -> bool:
+        """Return whether a message can have the topic that the steps have given it."""
+        try:
+            self.vpn.route(message.topic)
+        except TopicError:
+            return False
+        return True
+
     def accepted(self, flow: OutwardFlow, message_id: int) -> None:
         """The provider has a message, or it was sent at most once."""
         if self._refusals:
@@ -368,18 +388,19 @@ class OutwardLink(UndeliveredOwner):
         self.counters.discarded.add(LOOP_DETECTED)
         self.vpn.discards.add(LOOP_DETECTED)
 
-    def give_up(self, flow: OutwardFlow, message_id: int, why: str) -> None:
-        """Do with a message what the link is to do with one that the provider refuses."""
+    def give_up(self, flow: OutwardFlow, message_id: int, why: str, then: str = "") -> None:
+        """Do with a message what the link is to do with one that the provider refuses, or `then`."""
         message = flow.unacked.get(message_id)
         if message is None:
             return
         counters = self.counters
         endpoint = flow.endpoint
-        then = self.terms.failures.then
+        cause = NOT_TRANSFORMED if then else REFUSED
+        then = then or self.terms.failures.then
         if then == PARK and not self._park(message):
             then = DEAD_LETTER
         if then == DEAD_LETTER:
-            self._dead_letter(flow, message_id, message, why, REFUSED)
+            self._dead_letter(flow, message_id, message, why, cause)
             return
         if then == STOP:
             endpoint.settle(flow, message_id, RELEASED)
@@ -518,7 +539,12 @@ class OutwardLink(UndeliveredOwner):
         elif self.has_been(message):
             reason = LOOP_DETECTED
         elif provider is not None:
-            reason = provider.send_direct(self, message, topic)
+            transform = self.terms.transform
+            if transform is None:
+                reason = provider.send_direct(self, message, topic)
+            else:
+                leaving = self.changed(message, topic)
+                reason = self._send_changed(provider, leaving, transform)
         if not reason:
             counters.delivered += 1
             return
@@ -526,6 +552,15 @@ class OutwardLink(UndeliveredOwner):
         tap = self.tap
         if tap is not None:
             self.vpn.discard(message, reason, tap)
+
+    def _send_changed(self, provider: Provider, message: Message, transform: Transform) -> str:
+        why = transform.change(message, self._now_ns)
+        if why and transform.on_error != PASS:
+            self._owner.gave_up(self.terms.name, f"a message was discarded: {why}")
+            return NOT_TRANSFORMED
+        if not self.can_be_named(message):
+            return TOPIC_PARSE_ERROR
+        return provider.send_direct(self, message, message.topic)
 
 
 @final
@@ -658,11 +693,32 @@ class OutwardFlow(Flow):
             return
         verdict = link.verdict(message_id)
         topic = b"" if verdict else link.topic_of(message)
+        if topic and link.terms.transform is not None:
+            self._change(message_id, message, topic, link.terms.transform)
+            return
         if topic:
             self.transmit(message_id, message, topic)
             return
         self.let_be(message_id)
         link.give_up(self, message_id, verdict or NEVER_SENT)
+
+    def _change(
+        self, message_id: int, message: Message, topic: bytes, transform: Transform
+    ) -> None:
+        """Send a message as the steps of the link change it. It stays in its queue as it is."""
+        link = self.link
+        leaving = link.changed(message, topic)
+        why = transform.change(leaving, link.vpn.context.now_ns)
+        if why and transform.on_error != PASS:
+            self.let_be(message_id)
+            then = STOP if transform.on_error == STOPS else DEAD_LETTER
+            link.give_up(self, message_id, why, then)
+            return
+        if not link.can_be_named(leaving):
+            self.let_be(message_id)
+            link.give_up(self, message_id, NEVER_SENT)
+            return
+        self.transmit(message_id, leaving, leaving.topic)
 
     def transmit(self, message_id: int, message: Message, topic: bytes) -> None:
         """Send a message under `topic`. The link is told what became of it, at once or later."""

@@ -49,6 +49,7 @@ DELIVERY_DELAY: Final = "x-opt-delivery-delay"
 """Message annotation: how long it is to be kept back, in milliseconds."""
 
 JMS_TYPE: Final = "x-opt-jms-msg-type"
+_JMS_TYPE: Final = JMS_TYPE.encode()
 _JMS_BYTES: Final = 3
 _JMS_TEXT: Final = 5
 """What JMS clients take a body for where the annotation says so."""
@@ -627,6 +628,27 @@ def with_application_properties(content: bytes, more: Mapping[str, str | None]) 
     said: dict[object, object] = {}
     said.update(more)
     return _with_pairs(content, APPLICATION_PROPERTIES, said)
+
+
+def with_body(content: bytes, payload: bytes) -> bytes:
+    """Return an AMQP message with another body: a text where it was one value and `payload` is UTF-8, else bytes.
+
+    A footer is left out: it may be made of the body. Raises ProtocolError for a message that is damaged between its
+    sections.
+    """
+    begin = len(content)
+    is_value = False
+    for found in sections(content):
+        if found.code >= DATA:
+            begin = min(begin, found.start)
+            is_value = is_value or found.code == VALUE
+    is_value = is_value and _is_utf8(payload)
+    body = section(VALUE, payload.decode()) if is_value else section(DATA, payload)
+    head = content[:begin]
+    if _JMS_TYPE in head:
+        kind = _JMS_TEXT if is_value else _JMS_BYTES
+        head = with_annotation(head, JMS_TYPE, Typed(types.BYTE, kind))
+    return head + body
 
 
 def _with_pairs(content: bytes, code: int, more: dict[object, object]) -> bytes:

@@ -29,6 +29,8 @@ UNACCOUNTED: Final = "unaccounted-after-crash"
 """What was there when the counts were written last, and not when the router was back: nobody knows where it went."""
 PAUSED: Final = "paused"
 """Of a link of a connector only: it came at most once while the link was paused."""
+NOT_TRANSFORMED: Final = "not-transformed"
+"""A step of the link's transform could not change it."""
 FAULT: Final = "router-fault"
 """A fault of the router, which was contained, cut it off."""
 
@@ -51,6 +53,7 @@ REASONS: Final = (
     REFUSED,
     UNACCOUNTED,
     PAUSED,
+    NOT_TRANSFORMED,
     FAULT,
 )
 

@@ -216,6 +216,10 @@ class Message:
         """
         self.resting = True
         self.source = None
+        self.forget_forms()
+
+    def forget_forms(self) -> None:
+        """Keep nothing that was made of the content: it was changed. Only whoever has the message alone may do so."""
         self.link_frame = b""
         self._frame4 = b""
         self._frame5 = b""

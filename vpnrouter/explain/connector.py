@@ -17,10 +17,11 @@ from vpnrouter.connectors.outward import OutwardFlow, OutwardLink
 from vpnrouter.connectors.provider import ConnectorCallbacks, Provider
 from vpnrouter.connectors.settings import ProviderSettings
 from vpnrouter.core.connection import Connection
-from vpnrouter.core.discard_reasons import LOOP_DETECTED, TOPIC_PARSE_ERROR
+from vpnrouter.core.discard_reasons import LOOP_DETECTED, NOT_TRANSFORMED, TOPIC_PARSE_ERROR
 from vpnrouter.core.tracing import outcome
 from vpnrouter.errors import TopicError
 from vpnrouter.explain.providers import SHARED, Providers
+from vpnrouter.explain.told_transform import ToldTransform
 
 if TYPE_CHECKING:
     from vpnrouter.config.problem import Path
@@ -64,7 +65,11 @@ class MemoryConnector(ConnectorCallbacks):
         self.held: dict[str, str] = {}
         self._obstacles: dict[str, str] = {}
         self._providers = providers
-        self.links = ConnectorLinks(self, self.vpn, name, links_of(self.configured), {})
+        terms = links_of(self.configured)
+        for each in terms:
+            if each.transform is not None:
+                each.transform = ToldTransform(each.transform)
+        self.links = ConnectorLinks(self, self.vpn, name, terms, {})
         self.why = self._switched_off() or (seen.why if seen is not None else "")
         if seen is not None:
             for link, (state, reason) in seen.links.items():
@@ -203,6 +208,8 @@ class MemoryFlow(OutwardFlow):
         super().send(message_id, message, count)
         if not self._taken:
             why = LOOP_DETECTED if self.link.has_been(message) else TOPIC_PARSE_ERROR
+            if why == TOPIC_PARSE_ERROR and self.link.terms.transform is not None:
+                why = NOT_TRANSFORMED
             provider = self._provider
             name = self.endpoint.name
             provider.providers.leave_out(provider.connector, self.link, message, why, name)

@@ -68,7 +68,7 @@ def explain(
     probe = Probe(memory_mesh, request)
     probe.send(topic)
     index = MeshIndex(
-        memory_mesh, bytes(request.size), request.properties, all_misses=request.all_misses
+        memory_mesh, request.content, request.properties, all_misses=request.all_misses
     )
     answer = Explanation(
         request.topic,
@@ -77,7 +77,7 @@ def explain(
         request.msg_vpn,
         probe.session.client_id,
         probe.client_username,
-        request.size,
+        len(request.content),
         answer=probe.session.answer,
         notes=notes,
     )

@@ -76,6 +76,7 @@ WORDS: Final[dict[str, str]] = {
     refusals.NO_SUBSCRIPTION_MATCH: "nobody subscribes to it",
     discard_reasons.TOPIC_PARSE_ERROR: "its topic is not allowed there",
     discard_reasons.MSG_TOO_BIG: "it is too big",
+    discard_reasons.NOT_TRANSFORMED: "a step of its transform cannot change it",
     discard_reasons.TTL_EXPIRED: TOO_LATE_TO_CROSS,
     discard_reasons.TTL_EXCEEDED: "it has crossed too many bridges",
     discard_reasons.PUBLISH_TOPIC_ACL: "the publisher may not publish to this topic",

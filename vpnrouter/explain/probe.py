@@ -210,7 +210,7 @@ class Probe:
         if session.refused:
             return
         qos = 1 if request.mode == PERSISTENT else 0
-        session.publish(topic, bytes(request.size), qos, list(request.properties))
+        session.publish(topic, request.content, qos, list(request.properties))
         memory_mesh.settle()
         memory_mesh.wait(limits.EXPLAIN_WAIT_MS)
         events = memory_mesh.take_events()

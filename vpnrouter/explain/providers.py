@@ -13,9 +13,11 @@ from vpnrouter.connectors.visited import entry_of, visited
 from vpnrouter.core.discard_reasons import PAUSED, TOPIC_PARSE_ERROR
 from vpnrouter.core.message import Message
 from vpnrouter.explain.request import DIRECT, PERSISTENT, Event
+from vpnrouter.explain.told_transform import ToldTransform
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.inward import InwardLink
+    from vpnrouter.connectors.links import LinkSettings
     from vpnrouter.connectors.outward import OutwardLink
     from vpnrouter.explain.connector import MemoryConnector
 
@@ -35,7 +37,7 @@ SHARED: Final = "$share/"
 @dataclass(slots=True)
 class Entry:
     """A message that a link brings in from a provider, at `path`. `reason` says why it does not enter, `waits` why
-    it is set aside; both "" for one that enters.
+    it is set aside; both "" for one that enters. `changes` say what the steps of the link do to it.
     """
 
     connector: MemoryConnector
@@ -45,6 +47,7 @@ class Entry:
     path: tuple[str, ...]
     reason: str = ""
     waits: str = ""
+    changes: list[str] = field(default_factory=list)
 
 
 @final
@@ -52,13 +55,14 @@ class Entry:
 class Passage:
     """A message that a link takes out; `event` tells from where and as what. `event.reason` says why it does not leave.
 
-    `entries` are what becomes of it behind the provider.
+    `entries` are what becomes of it behind the provider, `changes` what the steps of the link do to it.
     """
 
     connector: MemoryConnector
     link: OutwardLink
     event: Event
     entries: list[Entry] = field(default_factory=list)
+    changes: list[str] = field(default_factory=list)
 
 
 @final
@@ -122,7 +126,7 @@ class Providers:
             path=tuple(message.path),
             reason=reason,
         )
-        passage = Passage(connector, link, event)
+        passage = Passage(connector, link, event, changes=changes_of(link.terms))
         self.passages.append(passage)
         return passage
 
@@ -188,6 +192,14 @@ class Providers:
             link.enter(message, self._receipts, 0)
         elif provider is not None:
             link.enter_direct(message, provider.connection)
+        if not (entry.reason or entry.waits):
+            entry.changes = changes_of(link.terms)
+
+
+def changes_of(terms: LinkSettings) -> list[str]:
+    """Return what the steps of a link did to the message that they changed last."""
+    transform = terms.transform
+    return list(transform.lines) if isinstance(transform, ToldTransform) else []
 
 
 def _arrived(

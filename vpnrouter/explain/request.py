@@ -92,7 +92,7 @@ class Subscriber:
 @final
 @dataclass(frozen=True, slots=True)
 class ExplainRequest:
-    """A message of `size` bytes on `topic`, published into message VPN `msg_vpn` of `router`.
+    """A message of `size` bytes, or with this `payload`, on `topic`, published into message VPN `msg_vpn` of `router`.
 
     `mode` is one of MODES. `client_username` "" is one that may publish it, or nobody's where everybody may
     log in. `client_address` is where the client comes from, "" for an address that no rule names.
@@ -109,9 +109,22 @@ class ExplainRequest:
     properties: tuple[tuple[str, str], ...] = ()
     subscribers: tuple[Subscriber, ...] = ()
     all_misses: bool = False
+    payload: str = ""
+
+    @property
+    def content(self) -> bytes:
+        """The payload."""
+        return self.payload.encode("utf-8", "surrogateescape") or bytes(self.size)
 
     def check(self) -> None:
         """Raise UsageError for a question that no router can answer."""
+        if self.payload and self.size:
+            raise UsageError("--size and --payload both say how large the message is")
+        if self.size < 0 or len(self.content) > limits.EXPLAIN_PAYLOAD_BYTES:
+            raise UsageError(
+                f"a size is from 0 to {limits.EXPLAIN_PAYLOAD_BYTES:,} bytes, not"
+                f" {self.size or len(self.content)}"
+            )
         if self.mode not in MODES:
             raise UsageError(f"the mode is one of {', '.join(MODES)}, not {self.mode}")
         if not 0 <= self.size <= limits.EXPLAIN_PAYLOAD_BYTES:

@@ -316,6 +316,7 @@ class StepBuilder:
             # It is counted, and has no row. What can have no topic is a dead letter, which has one.
             loss = Loss(visit.router, visit.msg_vpn, "discard", event.reason, step.name)
             self.losses.append(loss)
+        step.steps = [self._step(visit, REMARK, NOTE, text, event) for text in passage.changes]
         if event.reason:
             return step
         self.arrivals.append(
@@ -359,8 +360,9 @@ class StepBuilder:
         step = Step(CONNECTOR, verdict, came_in(entry), router, vpn, name, reason=entry.reason)
         step.mode, step.topic = entry.mode, entry.topic
         step.rules = link_rules(connector, entry.link.terms)
+        step.steps = [Step(REMARK, NOTE, text, router, vpn) for text in entry.changes]
         if came is not None:
-            step.steps = self.inside(came)
+            step.steps += self.inside(came)
         return step
 
     # -- losses ----------------------------------------------------------------------------------

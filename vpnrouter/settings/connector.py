@@ -24,6 +24,7 @@ from vpnrouter.settings.schema import (
     like,
     numbered,
 )
+from vpnrouter.settings.transform import Transforming
 from vpnrouter.units import MILLISECOND_NS, SECOND_NS
 
 QualityOfService = Literal["at-most-once", "duplicates-ok", "once-and-only-once"]
@@ -489,7 +490,7 @@ class LinkBatch(Settings, held=False):
     there, -1 waits until it is full."""
 
 
-class ConnectorLink(Failures, effect=Effect.RECONNECT):
+class ConnectorLink(Transforming, effect=Effect.RECONNECT):
     """A link of a connector: messages go from its source to its target, one way."""
 
     enabled: bool = attribute(True)

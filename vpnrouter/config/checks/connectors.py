@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from vpnrouter import limits
 from vpnrouter.config.checks.failures import check_failures
 from vpnrouter.config.checks.message_vpns import check_dialect, clause_of
+from vpnrouter.config.checks.transforms import check_transform
 from vpnrouter.config.configured_connector import (
     all_links,
     connection_of,
@@ -231,6 +232,10 @@ def _check_link(problems: ProblemList, at: Path, connector: Connector, link: Con
         problems.error((*at, "target", target), f"{error}{clause_of(error)}")
     _check_request(problems, at, connector, link)
     _check_batch(problems, at, connector, link)
+    kept = key == "queue" or link.quality_of_service != "at-most-once"
+    renamed = link.target.topic != AS_SOURCE or link.target.address != AS_SOURCE
+    known = None if key == "queue" or renamed or amqp or link.target.queue else filter_
+    check_transform(problems, at, link, known, direct=not kept)
     if link.source.selector is not None:
         # Imported late: most configurations hold no selector, and start-up time counts.
         from vpnrouter.selectors import parse_selector
@@ -289,7 +294,7 @@ def _check_broker(problems: ProblemList, path: Path, connector: Connector) -> No
     for name, link in connector.links.items():
         try:
             terms = settings_of(connector, name, link)
-        except (TopicError, SelectorError):
+        except (TopicError, SelectorError, ValueError):
             continue  # told where the link is checked
         at, why = broker_named(named).obstacle(terms)
         if why:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, final
 from urllib.parse import quote
 
 from vpnrouter import limits
+from vpnrouter.text import split_placeholders
 from vpnrouter.topics.grammar import ALL, LITERAL, REST, match_levels
 from vpnrouter.wire.http1 import is_field_value
 
@@ -71,35 +72,6 @@ def header_text(value: str) -> str:
         mark = cut.rfind("%", limits.HTTP_VALUE_BYTES - 2)
         text = cut if mark < 0 else cut[:mark]
     return text.strip(" ")
-
-
-def split_placeholders(text: str) -> list[str]:
-    """Return literals and placeholders of a text in turn: the even ones are literals. Raises ValueError."""
-    parts: list[str] = []
-    literal: list[str] = []
-    at = 0
-    while at < len(text):
-        char = text[at]
-        at += 1
-        if char not in "{}":
-            literal.append(char)
-        elif text.startswith(char, at):
-            literal.append(char)
-            at += 1
-        elif char == "}":
-            raise ValueError(f"has a }} without its {{ at character {at}; a literal one is }}}}")
-        else:
-            end = text.find("}", at)
-            if end < 0:
-                raise ValueError(
-                    f"has a {{ without its }} at character {at}; a literal one is {{{{"
-                )
-            parts.append("".join(literal))
-            parts.append(text[at:end])
-            literal = []
-            at = end + 1
-    parts.append("".join(literal))
-    return parts
 
 
 @final

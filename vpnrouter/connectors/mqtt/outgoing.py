@@ -370,7 +370,7 @@ class Outgoing(CompletionCallback):
 class MqttOutwardFlow(OutwardFlow):
     """The flow of one link, over one connection to an MQTT provider."""
 
-    __slots__ = ("_promised", "_unsent", "outgoing", "qos")
+    __slots__ = ("_changed", "_promised", "_unsent", "outgoing", "qos")
 
     def __init__(self, outgoing: Outgoing, link: OutwardLink, endpoint: Endpoint) -> None:
         super().__init__(link, endpoint, outgoing.connection, limits.CLIENT_WINDOW)
@@ -379,6 +379,8 @@ class MqttOutwardFlow(OutwardFlow):
         # Identifiers of QoS 2 that are being written down, unit by unit.
         self._unsent: list[list[int]] = []
         self._promised: UnitOfWork | None = None
+        # What waits for that, by its id, where the steps of the link have changed it.
+        self._changed: dict[int, Message] = {}
         outgoing.flows.append(self)
 
     @override
@@ -404,6 +406,9 @@ class MqttOutwardFlow(OutwardFlow):
         packet_id = known & 0xFFFF if known else outgoing.next_id()
         on_the_way = OnTheWay(self, message_id, qos, topic)
         outgoing.on_the_way[packet_id] = on_the_way
+        waits = (qos == 2 and not known) or bool(self._unsent)
+        if waits and self.link.terms.transform is not None:
+            self._changed[message_id] = message
         if qos == 2 and not known:
             self._write_down(packet_id, message_id)
         elif self._unsent:
@@ -454,8 +459,9 @@ class MqttOutwardFlow(OutwardFlow):
             known = self.outgoing.on_the_way.get(packet_id)
             if known is not None and known.flow is self:
                 message = self.unacked.get(known.message_id)
-                if message is not None:
-                    self._publish(packet_id, known, message, dup=False)
+                changed = self._changed.pop(known.message_id, message)
+                if message is not None and changed is not None:
+                    self._publish(packet_id, known, changed, dup=False)
 
     def _publish(self, packet_id: int, known: OnTheWay, message: Message, *, dup: bool) -> None:
         outgoing = self.outgoing

@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from vpnrouter import limits
 from vpnrouter.config.model import Model
-from vpnrouter.config.model_schema import keys_of, kinds_of
+from vpnrouter.config.model_schema import Kind, keys_of, kinds_of
 from vpnrouter.config.parse import Plain
 from vpnrouter.config.secrets import Secret
 from vpnrouter.management.errors import invalid
@@ -82,9 +82,9 @@ class Attribute:
         if self.form == TEXTS:
             return [_encodable(self.name, each) for each in value]
         if self.form == RECORDS:
-            return [self._one_record(each) for each in value]
+            return [_record(self.name, self.record, each) for each in value]
         if self.form == OBJECT:
-            return self._object(value)
+            return _record(self.name, self.record, value)
         return value
 
     def shown(self, value: Plain) -> Plain:
@@ -109,39 +109,63 @@ class Attribute:
             raise invalid(f"{self.name}: has {len(value)} characters, must have {least} to {most}")
         return value
 
-    def _one_record(self, value: Plain) -> Plain:
-        if not isinstance(value, dict):
-            raise invalid(f"{self.name}: must be {_WORDS[self.form]}")
-        return self._object(value)
-
-    def _object(self, value: dict[str, Plain]) -> Plain:
-        """Return an object with the keys of a document. Raises RequestError for a key or a value that there is not."""
-        kinds = {} if self.record is None else kinds_of(self.record)
-        known = {camel(key): key for key in kinds}
-        found: dict[str, Plain] = {}
-        for name, field in value.items():
-            shown = printable(name, limits.NAME_SHOWN_CHARS)
-            if name not in known:
-                raise invalid(f"{self.name}: there is no attribute {shown}")
-            if kinds[known[name]].form != "integer":
-                _encodable(f"{self.name}.{shown}", field)
-            elif not _is(field, NUMBER) or abs(field) >= 1 << 63:
-                raise invalid(f"{self.name}.{shown}: must be {_WORDS[NUMBER]}")
-            found[known[name]] = field
-        return found
-
 
 def _is(value: object, form: str) -> bool:
     # True is an int for Python and no number for anybody else.
     return isinstance(value, _TYPES[form]) and isinstance(value, bool) is (form == TRUTH)
 
 
+def _record(path: str, model: type[Model] | None, value: Plain) -> Plain:
+    """Return an object with the keys of a document. Raises RequestError for a key or a value that there is not."""
+    if not isinstance(value, dict):
+        raise invalid(f"{path}: must be {_WORDS[OBJECT]}")
+    kinds = {} if model is None else kinds_of(model)
+    known = {camel(key): key for key in kinds}
+    found: dict[str, Plain] = {}
+    for name, field in value.items():
+        shown = printable(name, limits.NAME_SHOWN_CHARS)
+        if name not in known:
+            raise invalid(f"{path}: there is no attribute {shown}")
+        found[known[name]] = _field(f"{path}.{shown}", kinds[known[name]], field)
+    return found
+
+
+def _field(path: str, kind: Kind, value: Plain) -> Plain:
+    """Return one value of an object in the form of a document. Raises RequestError."""
+    if kind.optional and value is None:
+        return None
+    if kind.form == "model":
+        return _record(path, kind.model, value)
+    if kind.form == "integer":
+        if not _is(value, NUMBER) or abs(value) >= 1 << 63:
+            raise invalid(f"{path}: must be {_WORDS[NUMBER]}")
+        return value
+    if kind.form == "named":
+        if not isinstance(value, dict):
+            raise invalid(f"{path}: must be {_WORDS[OBJECT]}")
+        return {
+            _encodable(path, name): _encodable(
+                f"{path}.{printable(name, limits.NAME_SHOWN_CHARS)}", text
+            )
+            for name, text in value.items()
+        }
+    if kind.form == "list":
+        if not isinstance(value, list):
+            raise invalid(f"{path}: must be {_WORDS[TEXTS]}")
+        return [_encodable(path, text) for text in value]
+    return _encodable(path, value)
+
+
 def _camel(record: Model) -> Plain:
-    """Return the keys of a model that have a value."""
+    """Return the keys of a model that have a value, objects within it likewise; names that users give stay."""
     attributes = {
         key: getattr(record, f"{key}_" if key == "from" else key) for key in keys_of(type(record))
     }
-    return {camel(key): value for key, value in attributes.items() if value is not None}
+    return {
+        camel(key): _camel(value) if isinstance(value, Model) else value
+        for key, value in attributes.items()
+        if value is not None and value not in ({}, ())
+    }
 
 
 def _encodable(name: str, value: Plain) -> str:

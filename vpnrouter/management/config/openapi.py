@@ -5,7 +5,7 @@ from functools import cache
 from typing import Any, Final
 
 from vpnrouter.config.model import Model
-from vpnrouter.config.model_schema import bounds_of, keys_of, kinds_of
+from vpnrouter.config.model_schema import Kind, bounds_of, keys_of, kinds_of
 from vpnrouter.config.reference import field_docs
 from vpnrouter.management.config.attribute import (
     NUMBER,
@@ -177,12 +177,22 @@ def _record(model: type[Model]) -> Schema:
     properties: dict[str, Schema] = {}
     for key, info in keys_of(model).items():
         description = docs.get(key, docs.get(f"{key}_", ""))
-        holds = "integer" if kinds[key].form == "integer" else "string"
-        properties[camel(key)] = {"type": holds, "description": description}
+        properties[camel(key)] = _value(kinds[key]) | {"description": description}
         bounds = bounds_of(info)
         if bounds is not None:
             properties[camel(key)] |= {"minimum": bounds[0], "maximum": bounds[1]}
     return {"type": "object", "properties": properties, "additionalProperties": False}
+
+
+def _value(kind: Kind) -> Schema:
+    """Return the JSON schema of one value of an object."""
+    if kind.form == "model" and kind.model is not None:
+        return _record(kind.model)
+    if kind.form == "named":
+        return {"type": "object", "additionalProperties": {"type": "string"}}
+    if kind.form == "list":
+        return {"type": "array", "items": {"type": "string"}}
+    return {"type": "integer" if kind.form == "integer" else "string"}
 
 
 def _description(attribute: Attribute) -> str:
