@@ -28,6 +28,7 @@ LINK = '{source: {address: "a/#"}}'
 STEP = "{{source: {{address: a/+}}, transform: [{}]}}"
 ONCE = """{source: {topic: a}, quality_of_service: at-most-once, on_transform_error: stop,
             transform: [{priority: 3}]}"""
+SLOW = "{source: {queue: q}, target: {address: a}, request: {retry: {initial_interval: 99, max_interval: 98}}}"
 AWAY = "source: {queue: q}, target: {address: a}"
 
 
@@ -116,6 +117,12 @@ def text(provider: str = GOOD, link: str = LINK) -> str:
             ONCE,
             "on_transform_error: stop is for messages that wait",
         ),
+        (
+            '{url: "mqtt://h", proxy: {url: "http://p:1", username: "a:b"}}',
+            LINK,
+            "username: has a colon",
+        ),
+        (HOOK, SLOW, "initial_interval: is more than max_interval"),
         (IDLE, LINK, "connect.idle_timeout: link l needs the connection"),
         (IDLE, "{source: {topic: t}, quality_of_service: at-most-once}", "link l needs the"),
         (HOOK, LINK, "nothing comes in from an HTTP server"),
@@ -292,6 +299,17 @@ def test_connections_of_their_own(problems_of: Callable[[str], list[str]]) -> No
     )
     old = text('{url: "mqtt://h", mqtt_version: "3.1.1"}', back)
     assert any("use one connection, or mqtt_version: 5" in one for one in problems_of(old))
+    for out in (
+        "{source: {queue: q}, connection: dedicated}",
+        "{source: {topic: b/*}, target: {address: 'a/{1}'}, connection: dedicated}",
+    ):
+        back = f'{{source: {{address: "a/#"}}}}\n          m: {out}'
+        old = text('{url: "mqtt://h", mqtt_version: "3.1.1"}', back)
+        assert any(
+            "brings back what link m of connector c takes out" in one for one in problems_of(old)
+        )
+        for fine in (text('{url: "mqtt://h"}', back), old.replace("dedicated", "shared")):
+            assert not any("m of connector c takes out" in one for one in problems_of(fine))
     named = text('{url: "mqtt://h", client_id: x}', "{source: {address: a}, connection: dedicated}")
     other = '      d: {provider: {url: "mqtt://h", client_id: x-l}, links: {k: {source: {address: b}}}}\n'
     place = named.index("      c:")
@@ -352,6 +370,29 @@ def test_doubtful(warnings_of: Callable[[str], list[str]]) -> None:
     )
     empty = text().partition("        links")[0]
     assert any("carries nothing: it has no links" in one for one in warnings_of(empty))
+
+
+@pytest.mark.parametrize(
+    ("provider", "key", "whom"),
+    [
+        ('{url: "http://h", client_id: x}', "client_id", "MQTT or AMQP"),
+        ('{url: "http://h", mqtt_version: "5"}', "mqtt_version", "MQTT"),
+        ('{url: "mqtt://h", window: 5}', "window", "AMQP"),
+        ('{url: "amqp://h", max_connections: 5}', "max_connections", "HTTP"),
+    ],
+)
+def test_without_effect(
+    warnings_of: Callable[[str], list[str]], provider: str, key: str, whom: str
+) -> None:
+    """What is for a provider of another protocol is warned of."""
+    found = warnings_of(text(provider, "{source: {queue: q}, target: {address: a}}"))
+    assert any(f"{key}: has no effect: it is for a provider of {whom}" in one for one in found)
+
+
+def test_a_wrong_link_is_one(problems_of: Callable[[str], list[str]]) -> None:
+    """A connector whose only link is wrong has one, and nobody says that it has none."""
+    found = problems_of(text(link="{source: {queue: q, topic: t}}"))
+    assert not any("no links" in one for one in found)
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ import pytest
 
 from vpnrouter.core.guaranteed.dead_letters import NAMES
 from vpnrouter.wire.mqtt.packets import Ack, Publish
-from vpnrouter.wire.mqtt.properties import Properties
-from vpnrouter.wire.mqtt.reason import PUBACK, PUBREC
+from vpnrouter.wire.mqtt.properties import Properties, decode_properties
+from vpnrouter.wire.mqtt.publish_block import publish_block_with
+from vpnrouter.wire.mqtt.reason import PUBACK, PUBLISH, PUBREC
 from vpnrouter.wire.mqtt.user_properties import take_out
 
 INTERVAL_S = 2
@@ -557,6 +558,69 @@ def test_a_crash_inward(connected: Any, synced: bool) -> None:
     there.send(Publish(b"in/a", LARGE, 2, False, True, 1))
     there.got()
     assert places(there) == {"takes": [LARGE]}
+
+
+@pytest.mark.parametrize("waits", [False, True])
+@pytest.mark.parametrize("listed", [True, False])
+@pytest.mark.parametrize("qos", [1, 2])
+def test_too_large_for_a_queue(connected: Any, qos: int, listed: bool, waits: bool) -> None:
+    """No room would help: it is a dead letter or discarded, also behind what waits, and what is behind it enters."""
+    quality = ["", "duplicates-ok", "once-and-only-once"][qos]
+    there = inward(connected, *([entry("takes")] if listed else []), quality_of_service=quality)
+    queue = there.world.vpn().queue("q")
+    queue.settings.max_msg_size = 5
+    if waits:
+        queue.settings.max_msg_spool_usage = 1
+    kind = {1: PUBACK, 2: PUBREC}[qos]
+    for packet_id, payload in enumerate((b"one", b"too large", b"two"), 1):
+        assert give(there, payload, packet_id, qos) == [kind]
+    if waits:
+        assert there.state("in")[0] == "held"
+        queue.settings.max_msg_spool_usage = 1 << 20
+        there.world.advance(1)
+    there.got()
+    assert there.held("q") == [b"one", b"two"]
+    assert places(there) == ({"takes": [b"too large"]} if listed else {})
+    counters = there.counters["in"]
+    assert counters.delivered == 2
+    assert (counters.dead_letters, counters.discarded.counts) == (
+        (1, {}) if listed else (0, {"msg-too-big": 1})
+    )
+    assert there.state("in") == ("up", "")
+    assert there.balanced()
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_a_topic_that_becomes_none(connected: Any, listed: bool) -> None:
+    """What the target makes no topic of is a dead letter under the topic that it came with, or counted as discarded."""
+    link = {"source": {"address": "in/+/#"}, "target": {"topic": "{1}/{2}"}}
+    if listed:
+        link["dead_msg_queues"] = [entry("takes")]
+    there = connected({"in": link})
+    there.world.queue("takes")
+    there.join()
+    there.send(Publish(b"in/$queue/takes", b"x", 1, False, False, 1))
+    assert [each.packet_type for each in there.got()] == [PUBACK]
+    counters = there.counters["in"]
+    assert (counters.dead_letters, counters.discarded.counts) == (
+        (1, {}) if listed else (0, {"topic-parse-error": 1})
+    )
+    assert there.held("takes") == ([b"x"] if listed else [])
+    assert there.balanced()
+
+
+def test_an_old_life_time(connected: Any) -> None:
+    """A dead letter says nothing of the life time that its publisher had given the message."""
+    there = inward(connected, entry("takes"), expired="dead-letter")
+    there.world.vpn().queue("q").settings.max_msg_spool_usage = 1
+    give(there, b"old", 1, message_expiry_interval=5)
+    there.world.advance(6)
+    there.world.vpn().queue("q").settings.max_msg_spool_usage = 1 << 20
+    there.world.advance(1)
+    there.got()
+    (row,) = there.world.vpn().queue("takes").browse(0, 10)
+    field = publish_block_with(row.message.block)
+    assert decode_properties(field, 0, len(field), PUBLISH)[0].message_expiry_interval is None
 
 
 def test_where_all_refuse_inward(connected: Any) -> None:

@@ -35,6 +35,7 @@ from vpnrouter.core.guaranteed.failure_policy import CROSS, DEAD_LETTER, TOO_LAT
 from vpnrouter.core.guaranteed.flow import ACCEPTED, Flow
 from vpnrouter.core.guaranteed.flow import REJECTED as NEVER_WANTED
 from vpnrouter.core.guaranteed.flow_selection import FlowSelection
+from vpnrouter.core.guaranteed.refusals import TOO_LARGE
 from vpnrouter.core.guaranteed.spool import spool_of
 from vpnrouter.core.guaranteed.undelivered import Undelivered, UndeliveredOwner
 from vpnrouter.core.guaranteed.unit_of_work import REJECTED, SPOOLED, UNMATCHED, CompletionCallback
@@ -441,7 +442,10 @@ class InwardLink(UndeliveredOwner):
             if route.selector_cost:
                 selection.entered(message)
         if outcome == REJECTED:
-            self.held(spool.foreseen(vpn, message) or "refused")
+            reason = spool.foreseen(vpn, message) or "refused"
+            if is_permanent(reason):
+                return self._end(waiting, MSG_TOO_BIG, reason)
+            self.held(reason)
             return REFUSED
         self.entered(outcome)
         return ENTERED
@@ -653,7 +657,10 @@ class InwardLink(UndeliveredOwner):
         finally:
             selection.entered(message)
         if outcome == REJECTED:
-            return False
+            reason = spool.foreseen(vpn, message)
+            return is_permanent(reason) and self._leaves_for_good(
+                aside, message_id, parked, MSG_TOO_BIG, reason
+            )
         endpoint.settle(aside, message_id, ACCEPTED)
         self.entered(outcome)
         return True
@@ -681,9 +688,15 @@ class InwardLink(UndeliveredOwner):
             reason = spool.foreseen(self.vpn, message)
         except TopicError:
             return False
-        if reason:
+        if reason and not is_permanent(reason):
             self.held(reason)
-        return reason != ""
+            return True
+        return False
+
+
+def is_permanent(reason: str) -> bool:
+    """Return whether a queue would refuse a message for this reason whenever it came: it never has room for it."""
+    return reason.endswith(TOO_LARGE)
 
 
 def _parent_of(message: Message) -> TraceParent | None:

@@ -128,6 +128,14 @@ class LinkTopics:
             self._known.keep(topic, found, len(found[0]))
         return found
 
+    def taker(self, topic: bytes) -> LinkSettings | None:
+        """Return the link that takes a message, also where its new topic would be none; None for none."""
+        levels = topic.decode().split("/")
+        for link in self.links:
+            if match_levels(link.filter.levels, link.filter.kinds, levels):
+                return link
+        return None
+
     def _look_up(self, topic: bytes) -> tuple[bytes, LinkSettings | None]:
         text = topic.decode()
         levels = text.split("/")

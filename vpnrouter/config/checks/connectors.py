@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from vpnrouter import limits
 from vpnrouter.config.checks.failures import check_failures
@@ -29,9 +29,10 @@ from vpnrouter.connectors.amqp.brokers import TOPIC, broker_named, kind_and_name
 from vpnrouter.connectors.http.authorization import authorization
 from vpnrouter.connectors.http.templates import OWN_HEADERS, parse_header
 from vpnrouter.errors import SelectorError, TopicError
-from vpnrouter.settings.connector import AS_SOURCE, HTTP
-from vpnrouter.topics.algebra import matches, witness
-from vpnrouter.topics.grammar import MQTT, parse_filter
+from vpnrouter.settings.connector import AMQP, AS_SOURCE, HTTP
+from vpnrouter.settings.connector import MQTT as MQTT_PROVIDER
+from vpnrouter.topics.algebra import intersects, matches, witness
+from vpnrouter.topics.grammar import MQTT, SMF, parse_filter
 
 if TYPE_CHECKING:
     from vpnrouter.config.connector import Connector, ConnectorLink
@@ -48,7 +49,7 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
         path = ("msg_vpns", msg_vpn, "connectors", name)
         _check_provider(problems, path, connector)
         _check_broker(problems, path, connector)
-        if not connector.links and problems.is_whole(path):
+        if not connector.links and problems.is_unwritten((*path, "links")):
             problems.key_warning(path, "carries nothing: it has no links")
         for link_name, link in connector.links.items():
             at = (*path, "links", link_name)
@@ -69,6 +70,7 @@ def check_connectors(problems: ProblemList, config: RouterConfig, msg_vpn: str) 
                 )
     _check_logins(problems, config, msg_vpn)
     _check_ways(problems, config, msg_vpn)
+    _check_returns(problems, config, msg_vpn)
     _check_protocols(problems, config, msg_vpn)
 
 
@@ -116,6 +118,11 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
         problems.error((*place, "proxy", "password"), "needs a username beside it")
     if provider.proxy.username is not None and provider.proxy.url is None:
         problems.key_error((*place, "proxy"), "has no url")
+    if ":" in (provider.proxy.username or ""):
+        problems.error(
+            (*place, "proxy", "username"), "has a colon, which the basic scheme does not allow"
+        )
+    _check_without_effect(problems, place, connector)
     asked = provider.tls.server_name or provider.tls.alpn
     if asked and not any(url.tls for url in urls_of(connector)):
         problems.key_error((*place, "tls"), f"is for an address with TLS: {_secure(connector)}")
@@ -145,6 +152,37 @@ def _check_provider(problems: ProblemList, path: Path, connector: Connector) -> 
                 )
                 break
     _check_protocol(problems, place, connector)
+
+
+_MEANT_FOR: Final = {
+    "client_id": (MQTT_PROVIDER, AMQP),
+    "client_names": (MQTT_PROVIDER, AMQP),
+    "keepalive": (MQTT_PROVIDER, AMQP),
+    "mqtt_version": (MQTT_PROVIDER,),
+    "receive_maximum": (MQTT_PROVIDER,),
+    "broker": (AMQP,),
+    "virtual_host": (AMQP,),
+    "window": (AMQP,),
+    "max_connections": (HTTP,),
+}
+"""What only providers of these protocols have."""
+
+_SHOWN: Final = {MQTT_PROVIDER: "MQTT", AMQP: "AMQP", HTTP: "HTTP"}
+
+
+def _check_without_effect(problems: ProblemList, place: Path, connector: Connector) -> None:
+    """Warn of what was written for a provider of another protocol."""
+    protocols = {url.protocol for url in urls_of(connector)}
+    provider = connector.provider
+    declared = type(provider).declared
+    for key, meant in _MEANT_FOR.items():
+        if (
+            protocols
+            and not protocols & set(meant)
+            and getattr(provider, key) != declared[key].default
+        ):
+            whom = " or ".join(_SHOWN[each] for each in meant)
+            problems.key_warning((*place, key), f"has no effect: it is for a provider of {whom}")
 
 
 def _secure(connector: Connector) -> str:
@@ -204,6 +242,11 @@ def _check_request(
             parse_header(text)
         except ValueError as error:
             problems.error((*at, "request", "headers", name), str(error))
+    retry = link.request.retry
+    if retry.initial_interval > retry.max_interval:
+        problems.key_error(
+            (*at, "request", "retry", "initial_interval"), "is more than max_interval"
+        )
     names = [name.lower() for name in link.request.headers]
     for name in sorted({name for name in names if names.count(name) > 1}):
         problems.key_error((*at, "request", "headers"), f"has {name} several times")
@@ -426,6 +469,75 @@ def _check_ways(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> No
                 back, out = (one, other) if one.inbound else (other, one)
                 _check_back(problems, back, out, topic)
         before.append(one)
+
+
+class _Way(NamedTuple):
+    """A link to or from a provider of MQTT: its place in the file, its name for people, and the topics at the provider.
+
+    `plain`: it leaves topics as they are, so that `_check_ways` has looked at it.
+    """
+
+    path: Path
+    shown: str
+    connector: str
+    connection: str
+    provider: str
+    inbound: bool
+    plain: bool
+    filters: list[Filter]
+
+
+def _ways_of(config: RouterConfig, msg_vpn: str) -> list[_Way]:
+    """Return the enabled links to providers that are to speak MQTT 3.1.1."""
+    vpn = config.msg_vpns[msg_vpn]
+    found: list[_Way] = []
+    for name, connector in vpn.connectors.items():
+        if not connector.enabled or connector.provider.mqtt_version != "3.1.1":
+            continue
+        for link_name, link in connector.links.items():
+            try:
+                filters = [source_filter(connector, link)]
+                rule = rule_of(connector, link)
+                place = place_of(config.router.name, connector)
+            except (TopicError, ValueError):
+                continue  # told where the link is checked
+            plain = rule is None and link.source.queue is None and link.target.queue is None
+            if not link.inbound and rule is not None:
+                filters = [rule.image]
+            elif link.source.queue in vpn.queues:
+                texts = vpn.queues[link.source.queue].subscriptions
+                filters = [parse_filter(text, SMF) for text in texts] or filters
+            if link.enabled:
+                path = ("msg_vpns", msg_vpn, "connectors", name, "links", link_name)
+                connection = session_name(name, connection_of(connector, link_name))
+                shown = f"link {link_name} of connector {name}"
+                ways = _Way(path, shown, name, connection, place, link.inbound, plain, filters)
+                found.append(ways)
+    return found
+
+
+def _check_returns(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
+    """Tell of links by which MQTT 3.1.1 brings back what leaves over another connection, renamed or out of a queue."""
+    ways = _ways_of(config, msg_vpn)
+    outward = [way for way in ways if not way.inbound]
+    if len(ways) ** 2 > limits.CHECKED_LINK_PAIRS:
+        return  # told where links that leave topics as they are are compared
+    for back in ways:
+        for out in outward:
+            apart = back.connection != out.connection and not (back.plain and out.plain)
+            if not (back.inbound and apart and back.provider == out.provider):
+                continue
+            if not any(intersects(one, each) for one in back.filters for each in out.filters):
+                continue
+            text = (
+                f"brings back what {out.shown} takes out: MQTT 3.1.1 does not say where a message has been;"
+                " use one connection, or mqtt_version: 5"
+            )
+            if back.connector == out.connector:
+                problems.key_error(back.path, text)
+            else:
+                problems.key_warning(back.path, text)
+            break
 
 
 def _check_protocols(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:

@@ -316,7 +316,12 @@ class Receiver(ProviderLink):
         context = client.vpn.context
         try:
             head = read_head(payload)
-            image = self._topics.of(self._topic(head))[0]
+            image = self._topic(head)
+            flaw = ""
+            try:
+                image = self._topics.of(image)[0]
+            except TopicError:
+                flaw = TOPIC_PARSE_ERROR
             message = message_of(context, image, head, link.source, settled=settled)
             message.path = [*taken_path(message), entry_of(client.place, carries_path=True)]
         except (ProtocolError, TopicError, UnicodeError) as problem:
@@ -334,7 +339,7 @@ class Receiver(ProviderLink):
             if digest in client.known and (is_named(head.content) or came_before(payload)):
                 self._leave_out(number, length)
                 return
-        why = link.takes(message, length)
+        why = link.takes(message, length) or flaw
         if why and not (guaranteed and link.buries(why)):
             link.discards(message, why)
             if why in (TOPIC_PARSE_ERROR, MSG_TOO_BIG):

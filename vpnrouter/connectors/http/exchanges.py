@@ -31,6 +31,7 @@ from vpnrouter.core.timers import TimerTarget
 from vpnrouter.core.tracing import leaving as with_span
 from vpnrouter.core.tracing import read, sent_out
 from vpnrouter.trace.events import DELIVER, EVENT_NAMES
+from vpnrouter.units import SECOND_NS
 
 if TYPE_CHECKING:
     from vpnrouter.connectors.http.connection import HttpConnection
@@ -135,6 +136,7 @@ class LinkRequests(TimerTarget):
         "_ready",
         "_replies",
         "_request",
+        "_rests",
         "_salt",
         "_timer",
         "_timer_ns",
@@ -156,6 +158,8 @@ class LinkRequests(TimerTarget):
         self.link = link
         self.pace = Pace(request.first_ns, request.most_ns, provider.most)
         self.under_way = 0
+        # Whether the server has asked to be left alone, and has not answered since.
+        self._rests = False
         self._request = request
         self._writer = writer
         self._salt = zlib.crc32(link.label.encode())
@@ -366,7 +370,9 @@ class LinkRequests(TimerTarget):
             if asked_ns >= 0:
                 rest_ns = max(rest_ns, asked_ns)
                 self.pace.rest(now_ns + asked_ns)
-        if self.pace.troubled:
+                self._rests = True
+                why = f"{why}; it asks to be left alone for {asked_ns // SECOND_NS:,} s"
+        if self.pace.troubled or self._rests:
             self.link.status.hold(why, now_ns)
         self._pause(exchange, rest_ns)
 
@@ -391,8 +397,11 @@ class LinkRequests(TimerTarget):
 
     def _recovered(self) -> None:
         """The server has answered: trouble is over, and what waits because of it goes on."""
-        if self.pace.answered():
+        troubled = self.pace.answered()
+        if troubled or self._rests:
+            self._rests = False
             self.link.status.hold("", self._now_ns)
+        if troubled:
             paused = self._paused
             while paused:
                 self._ready.append(heapq.heappop(paused)[2])
@@ -434,13 +443,15 @@ class LinkRequests(TimerTarget):
     def _finished(self, exchange: Exchange) -> None:
         """Let the next message with the same key have its turn."""
         waiting = self._lanes.get(exchange.lane) if exchange.lane else None
-        if waiting is None or waiting[0] is not exchange:
-            return
-        waiting.popleft()
-        if waiting:
-            self._ready.append(waiting[0])
-        else:
-            del self._lanes[exchange.lane]
+        if waiting is not None and waiting[0] is exchange:
+            waiting.popleft()
+            if waiting:
+                self._ready.append(waiting[0])
+            else:
+                del self._lanes[exchange.lane]
+        if not (self._ready or self._paused or self.under_way):
+            # Whatever trouble there was, nothing waits because of it.
+            self.link.status.hold("", self._now_ns)
 
     def let_go(self) -> None:
         """Send nothing more of the queue: it has its messages again."""

@@ -85,13 +85,30 @@ PROTOCOLS: Final[dict[int, str]] = {5: "MQTT 5", 0x84: "MQTT 3.1.1", 4: "MQTT 3.
 
 
 def _echoed(terms: LinkSettings, outward: list[LinkSettings]) -> str:
-    """Return the link outward whose messages a link inward would bring back, "" for none."""
+    """Return the link outward whose messages a link inward would bring back as they are, "" for none."""
     if terms.rule is not None or terms.queue_target:
         return ""
     for other in outward:
         plain = other.rule is None and not other.from_queue
         if plain and intersects(terms.filter, other.filter):
             return other.name
+    return ""
+
+
+def _brought_back(terms: LinkSettings, vpn: MessageVpn, outward: list[LinkSettings]) -> str:
+    """Return the link outward of another connection whose messages a link inward would bring back, under whatever name;
+    "" for none. A queue may have what its subscriptions bring, and where it has none, everything.
+    """
+    for other in outward:
+        filters = [other.filter]
+        queue = vpn.queue(other.source) if other.from_queue else None
+        if other.rule is not None:
+            filters = [other.rule.image]
+        elif queue is not None and queue.subscriptions:
+            filters = [each.filter for each in queue.subscriptions.values()]
+        for filter_ in filters:
+            if intersects(terms.filter, filter_):
+                return other.name
     return ""
 
 
@@ -292,7 +309,7 @@ class MqttClient(Provider):
                     "the provider speaks MQTT 3.1.1 and knows no bridges: it would bring back what link"
                     f" {name} takes out"
                 )
-        name = _echoed(terms, self._beside)
+        name = _brought_back(terms, self.vpn, self._beside)
         if not name:
             return ""
         return (
@@ -444,9 +461,9 @@ class MqttClient(Provider):
                 identifiers = field.subscription_identifiers
             start += size
             context.work += size >> BLOCK_SHIFT
-        link, image, why = self._link_of(topic, identifiers)
+        link, image, flaw = self._link_of(topic, identifiers)
         if link is None:
-            self._pass_over(packet_id, qos, why)
+            self._pass_over(packet_id, qos, flaw)
             return
         digest = b""
         if qos == 1 and link.terms.qos == 2:
@@ -468,7 +485,7 @@ class MqttClient(Provider):
         message.hops = len(path)
         if expiry_s >= 0:
             message.expires_ns = context.now_ns + expiry_s * SECOND_NS
-        self._take(link, message, packet_id, digest, length, retained=retained)
+        self._take(link, message, packet_id, digest, length, flaw, retained=retained)
 
     def _take(
         self,
@@ -477,12 +494,13 @@ class MqttClient(Provider):
         packet_id: int,
         digest: bytes,
         length: int,
+        flaw: str,
         *,
         retained: bool,
     ) -> None:
         qos = message.qos
         incoming = self.incoming
-        why = link.takes(message, length)
+        why = link.takes(message, length) or flaw
         if not why and retained and self._pongs < self._settled_ping and self._came(link, message):
             why = DUPLICATE
         if why and not (qos and link.buries(why)):
@@ -509,16 +527,20 @@ class MqttClient(Provider):
         self, topic: bytes, identifiers: list[int]
     ) -> tuple[InwardLink | None, bytes, str]:
         """Return the link that takes a message and its topic here; or None, and why none does."""
+        flaw = ""
         try:
             image, terms = self._topics.of(topic)
-        except (TopicError, UnicodeDecodeError):
+        except TopicError:
+            image, terms = topic, self._topics.taker(topic)
+            flaw = TOPIC_PARSE_ERROR
+        except UnicodeDecodeError:
             return None, topic, TOPIC_PARSE_ERROR
         if terms is None:
             return None, topic, NOT_SUBSCRIBED
         if identifiers and self._numbers[terms.name] not in identifiers:
             # The copy of another link's subscription: the first link has its own.
             return None, topic, DUPLICATE
-        return self._inward[terms.name], image, ""
+        return self._inward[terms.name], image, flaw
 
     def _pass_over(self, packet_id: int, qos: int, why: str) -> None:
         self.unclaimed[why] = self.unclaimed.get(why, 0) + 1

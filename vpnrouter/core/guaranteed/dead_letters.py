@@ -12,6 +12,7 @@ from vpnrouter.errors import ProtocolError
 from vpnrouter.text import printable
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.properties import with_user_properties
+from vpnrouter.wire.mqtt.publish_block import without_expiry
 from vpnrouter.wire.mqtt.user_properties import take_out
 
 if TYPE_CHECKING:
@@ -129,6 +130,8 @@ def addressed(
     if _BEGIN in block:
         block, found = take_out(block, NAMES)
         before = _sources(found)
+    # Its life time is that of the dead letter, not what its publisher had said.
+    block = without_expiry(block)
     pairs = [(REASON_PROPERTY, reason)]
     pairs += [(SOURCE_PROPERTY, name) for name in before if name != source]
     if source:

@@ -112,6 +112,14 @@ def publish_block_with(
     return varint(len(joined)) + joined
 
 
+def without_expiry(block: bytes) -> bytes:
+    """Return a block without its Message Expiry Interval."""
+    if _EXPIRY_TAG not in block:
+        return block
+    at = _find(block, MESSAGE_EXPIRY_INTERVAL)
+    return block if at < 0 else block[: at - 1] + block[at + 4 :]
+
+
 def message_block(props: Properties) -> bytes:
     """The block of a message whose properties came as an object, a will's for example.
 
