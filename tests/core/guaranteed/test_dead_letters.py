@@ -14,6 +14,7 @@ from vpnrouter.wire.mqtt.properties import (
     selector_properties,
     with_user_properties,
 )
+from vpnrouter.wire.mqtt.publish_block import without_expiry
 
 if TYPE_CHECKING:
     from tests.core.guaranteed.spool_world import SpoolWorld
@@ -113,7 +114,7 @@ def test_two_queues_that_name_each_other(world: SpoolWorld) -> None:
 
 
 def test_properties() -> None:
-    """The old reason goes, sources stay once each, everything else is as it was."""
+    """The old reason and the old life time go, sources stay once each, everything else is as it was."""
     block = encode_block(
         Properties(
             content_type="text",
@@ -125,6 +126,7 @@ def test_properties() -> None:
     )
     block = with_user_properties(block, [("k", "v")])
     once = addressed(block, "rejected", "q")
+    block = without_expiry(block)
     assert once.startswith(block)
     assert (sources(block), sources(once)) == ([], ["q"])
     again = addressed(once, "max-ttl-expired", "q")
