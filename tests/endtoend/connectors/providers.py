@@ -82,7 +82,8 @@ class ArtemisProvider(ProgramProvider):
         classes = f"{PEERS}/artemis:{PEERS}/artemis/lib/*"
         self._command = [
             "java",
-            "-Xmx256m",
+            # A long run leaves more in its queues.
+            "-Xmx2g" if os.environ.get("VPNROUTER_LONG") else "-Xmx256m",
             "-cp",
             classes,
             "ArtemisPeer",
