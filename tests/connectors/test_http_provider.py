@@ -252,6 +252,25 @@ def test_trouble_is_shown_and_ends(hooked: Any) -> None:
     assert len([one for one in there.lines if one.exchange is not None]) == len(there.lines)
 
 
+def test_a_server_that_asks_to_be_left_alone(hooked: Any) -> None:
+    """The link is held until then, says for how long it rests, and goes on when the server answers."""
+    there = hooked()
+    there.put(b"1", b"2")
+    assert there.sent() == b"1"
+    there.said(b"HTTP/1.1 503 x\r\nRetry-After: 40\r\nContent-Length: 0\r\n\r\n")
+    held = ("held", "the provider answered 503 x; it asks to be left alone for 40 s")
+    assert there.state("out") == held
+    there.world.advance(39)
+    there.go()
+    assert all(one.exchange is None for one in there.lines)
+    assert there.state("out") == held
+    there.world.advance(2)
+    there.go()
+    (line,) = (at for at, one in enumerate(there.lines) if one.exchange is not None)
+    there.said(OK, line)
+    assert there.state("out") == ("up", "")
+
+
 def test_messages_ahead_are_bounded(hooked: Any) -> None:
     """A link holds so many messages for each connection that it may use, and the others wait in the spool."""
     there = hooked(most=1)

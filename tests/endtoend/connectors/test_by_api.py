@@ -71,6 +71,8 @@ def test_connector(sites: Any, router: Any, paho: Any) -> None:
     sites.until_links("out")
     configure("DELETE", "/connectors/there")
     assert list(router.api().connectors("blue")) == []
+    # Nothing was wrong with a link: it is gone.
+    assert router.told("VPN_CONNECTOR_LINK_REFUSED") == []
 
 
 def test_dead_message_queues(sites: Any, router: Any, paho: Any, patiently: Any) -> None:
