@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from vpnrouter.server.connectors.runner import QUICK_RETRIES
+from vpnrouter.server.connectors.connection_runner import QUICK_RETRIES
 from vpnrouter.wire.mqtt.decode import decode
 from vpnrouter.wire.mqtt.encode import encode
 from vpnrouter.wire.mqtt.fields import frame_at
