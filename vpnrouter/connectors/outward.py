@@ -262,7 +262,7 @@ class OutwardLink(UndeliveredOwner):
         """The queue has let the flow go: it was shut down or deleted."""
         if self.flow is flow:
             self.flow = None
-            if flow.endpoint.deleted and not self.terms.from_queue:
+            if reason == refusals.NOT_CONFIGURED and not self.terms.from_queue:
                 # Its own queue goes with the link: the configuration has it no more.
                 return
             self.status.happened(LinkEvent.REFUSED, self._now_ns, f"{self.terms.source}: {reason}")
