@@ -308,6 +308,15 @@ def test_connections_of_their_own(problems_of: Callable[[str], list[str]]) -> No
         assert any(
             "brings back what link m of connector c takes out" in one for one in problems_of(old)
         )
+        # A wrong subscription of the queue is told where the queue is.
+        bad = old.replace(
+            "queues: {q: {}}", "queues: {q: {topic_syntax: mqtt, subscriptions: [a/#/b]}}"
+        )
+        assert any("subscriptions" in one for one in problems_of(bad))
+        other = old.replace("queues: {q: {}}", "queues: {q: {subscriptions: [c/>, '!a/>']}}")
+        assert any("m of connector c takes out" in one for one in problems_of(other)) is (
+            "topic" in out
+        )
         for fine in (text('{url: "mqtt://h"}', back), old.replace("dedicated", "shared")):
             assert not any("m of connector c takes out" in one for one in problems_of(fine))
     named = text('{url: "mqtt://h", client_id: x}', "{source: {address: a}, connection: dedicated}")

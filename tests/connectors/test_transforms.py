@@ -4,6 +4,7 @@ from typing import Any, Final
 
 import pytest
 
+from vpnrouter import limits
 from vpnrouter.wire.mqtt.packets import Ack, Publish
 from vpnrouter.wire.mqtt.properties import Properties
 from vpnrouter.wire.mqtt.reason import PUBACK, PUBREC
@@ -243,3 +244,38 @@ def test_a_topic_that_no_message_can_have(connected: Any, topic: str) -> None:
     client.got()
     assert out.take() == []
     assert out.balanced()
+
+
+GROWS: Final = [{"payload": "{payload}" * 1_800}]
+"""Makes of a message of 100 bytes one of 180,000."""
+
+MORE: Final = 60
+"""So many of these are more than a link keeps in memory, or puts on the way at once."""
+
+
+def test_what_grows_inward_is_counted(connected: Any) -> None:
+    """What waits in memory counts with what the steps have made of it: the rest is left to the provider."""
+    there = inward(connected, transform=GROWS)
+    queue = there.world.vpn().queue("q")
+    queue.settings.max_msg_spool_usage = 1
+    link = there.links.all["in"]
+    link.aside.endpoint.settings.ingress_enabled = False
+    for packet_id in range(1, MORE + 1):
+        give(there, b"x" * 100, packet_id, 1)
+    assert 0 < sum(each.size for each in link.waiting) <= limits.LINK_WAITING_BYTES
+    assert len(link.waiting) < MORE
+    assert there.account.held >= sum(each.size for each in link.waiting)
+
+
+@pytest.mark.parametrize("qos", [1, 2])
+def test_what_grows_outward_waits(connected: Any, qos: int) -> None:
+    """No more is on the way than a few megabytes, whatever the steps make of small messages; each one leaves."""
+    there = outward(connected, transform=GROWS, quality_of_service=QUALITIES[qos])
+    client = there.world.join("p")
+    for packet_id in range(1, MORE + 1):
+        client.pub("out/a", b"x" * 100, 1, packet_id)
+    client.got()
+    on_the_way = len(there.links.all["out"].flow.unacked)
+    assert 0 < on_the_way * 180_000 <= limits.GUARANTEED_AHEAD_BYTES + 2 * 180_000
+    assert [len(payload) for payload in there.take()] == [180_000] * MORE
+    assert there.balanced()

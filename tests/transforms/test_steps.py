@@ -9,6 +9,7 @@ from vpnrouter import limits
 from vpnrouter.config.configured_transform import transform_of
 from vpnrouter.config.connector import ConnectorLink
 from vpnrouter.core import conversion
+from vpnrouter.core.guaranteed.message_record import read_headers
 from vpnrouter.core.message import AMQP, Message
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.properties import Properties
@@ -130,6 +131,32 @@ def test_the_rest(encoding: str) -> None:
     assert (one.topic, one.priority) == (b"new/b", 7)
     assert one.expires_ns == NOW_NS + 60 * SECOND_NS
     assert str(said(one)["of"]) == "new/b"
+
+
+def test_what_properties_say_goes_with_them() -> None:
+    """Partition key, priority and eligibility are those of the properties that the message has afterwards."""
+    pairs = {"JMSXGroupID": "k", "priority": "7", "dmq-eligible": "false", "deliver-to-one": "true"}
+    one = message("mqtt", **pairs)
+    read_headers(one)
+    assert (one.priority, one.dmq_eligible, one.deliver_to_one) == (7, False, True)
+    lane = one.lane
+    assert steps({"set_property": {"a": "1"}}).change(one, 0) == ""
+    assert (one.lane, one.priority, one.dmq_eligible, one.deliver_to_one) == (lane, 7, False, True)
+    assert steps({"set_property": {"JMSXGroupID": "other"}}).change(one, 0) == ""
+    assert one.lane not in {0, lane}
+    assert steps({"remove_property": ["*"]}).change(one, 0) == ""
+    assert (one.lane, one.priority, one.dmq_eligible, one.deliver_to_one) == (0, 4, True, False)
+
+
+def test_work_is_counted() -> None:
+    """A large payload that is read as JSON costs more of a turn than a small one."""
+    costs = []
+    for size in (100, 100_000):
+        one = message("mqtt", json.dumps({"a": "x" * size}).encode())
+        conversion.MEASURE.work()
+        assert steps({"edit_payload": {"set": {"/b": "1"}}}).change(one, 0) == ""
+        costs.append(conversion.MEASURE.work())
+    assert 0 < costs[0] * 100 < costs[1]
 
 
 def test_types_of_amqp_stay() -> None:

@@ -113,6 +113,13 @@ class Waiting:
         self.token = token
         self.entering = Entering(message, why)
 
+    @property
+    def size(self) -> int:
+        """Bytes that it takes in memory, those of the changed message too."""
+        message, entering = self.message, self.entering.message
+        own = message.size + limits.SPOOL_BODY_COST
+        return own if entering is message else own + entering.size + limits.SPOOL_BODY_COST
+
 
 @final
 class InwardLink(UndeliveredOwner):
@@ -362,6 +369,7 @@ class InwardLink(UndeliveredOwner):
 
     def _change_direct(self, message: Message, transform: Transform) -> str:
         why = transform.change(message, self._now_ns)
+        self.vpn.context.work += MEASURE.work()
         if not why or transform.on_error == PASS:
             return ""
         self._owner.gave_up(self.terms.name, f"a message was discarded: {why}")
@@ -406,6 +414,7 @@ class InwardLink(UndeliveredOwner):
         entering.source = message.source
         entering.retain = message.retain
         why = transform.change(entering, self._now_ns)
+        self.vpn.context.work += MEASURE.work()
         if not why or transform.on_error == PASS:
             return Entering(entering, self._flaw(entering))
         if transform.on_error == STOP:
@@ -552,7 +561,7 @@ class InwardLink(UndeliveredOwner):
 
     def _keep_in_memory(self, waiting: Waiting) -> None:
         """Keep a message in memory, not acknowledged. Where that is too much, the provider has to send it again."""
-        size = waiting.message.size + limits.SPOOL_BODY_COST
+        size = waiting.size
         full = self.shed or self._memory + size > limits.LINK_WAITING_BYTES
         if full or not self._keep(size):
             self.shed = True
@@ -616,7 +625,7 @@ class InwardLink(UndeliveredOwner):
             if answer == LATER or (answer == REFUSED and not self._set_aside(first)):
                 break
             waiting.popleft()
-            self._keep(-(first.message.size + limits.SPOOL_BODY_COST))
+            self._keep(-first.size)
         if waiting or (aside is not None and aside.busy and not paused):
             self.retry.wait()
             return

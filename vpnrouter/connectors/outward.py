@@ -15,6 +15,7 @@ from vpnrouter import limits
 from vpnrouter.connectors.link_state import LinkEvent, LinkStatus
 from vpnrouter.connectors.links import LinkTopics, label, outward
 from vpnrouter.connectors.visited import has_visited
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.core.discard_reasons import (
     CLIENT_NOT_CONNECTED,
     LOOP_DETECTED,
@@ -558,6 +559,7 @@ class OutwardLink(UndeliveredOwner):
 
     def _send_changed(self, provider: Provider, message: Message, transform: Transform) -> str:
         why = transform.change(message, self._now_ns)
+        self.vpn.context.work += MEASURE.work()
         if why and transform.on_error != PASS:
             self._owner.gave_up(self.terms.name, f"a message was discarded: {why}")
             return NOT_TRANSFORMED
@@ -637,7 +639,7 @@ class DirectTap(Subscriber):
 class OutwardFlow(Flow):
     """The flow of a link over one connection. Subclasses send over the provider's protocol."""
 
-    __slots__ = ("_again", "closed", "connection", "link")
+    __slots__ = ("_again", "_grown", "_grown_bytes", "closed", "connection", "link")
 
     def __init__(
         self, link: OutwardLink, endpoint: Endpoint, connection: Connection, window: int
@@ -649,6 +651,9 @@ class OutwardFlow(Flow):
         self.link = link
         self.connection = connection
         self.closed = False
+        # How much larger the steps of the link have made what is on its way, by its id.
+        self._grown: dict[int, int] = {}
+        self._grown_bytes = 0
         self._again: LookAgain | None = None
 
     @override
@@ -660,7 +665,7 @@ class OutwardFlow(Flow):
         connection = self.connection
         if self.closed or self.link.status.paused or connection.closing or connection.faulty:
             return 0
-        if self.link.crowded:
+        if self.link.crowded or self._grown_bytes > limits.GUARANTEED_AHEAD_BYTES:
             return 0
         outbox = connection.outbox
         if outbox.size > limits.GUARANTEED_AHEAD_BYTES or not self.has_budget(connection, outbox):
@@ -711,7 +716,9 @@ class OutwardFlow(Flow):
         """Send a message as the steps of the link change it. It stays in its queue as it is."""
         link = self.link
         leaving = link.changed(message, topic)
-        why = transform.change(leaving, link.vpn.context.now_ns)
+        context = link.vpn.context
+        why = transform.change(leaving, context.now_ns)
+        context.work += MEASURE.work()
         if why and transform.on_error != PASS:
             self.let_be(message_id)
             then = STOP if transform.on_error == STOPS else DEAD_LETTER
@@ -721,7 +728,18 @@ class OutwardFlow(Flow):
             self.let_be(message_id)
             link.give_up(self, message_id, NEVER_SENT)
             return
+        grown = leaving.size - message.size
+        if grown > 0:
+            self._grown[message_id] = grown
+            self._grown_bytes += grown
+            self.budget -= grown
         self.transmit(message_id, leaving, leaving.topic)
+
+    @override
+    def settles(self, message_id: int) -> Message | None:
+        if self._grown:
+            self._grown_bytes -= self._grown.pop(message_id, 0)
+        return super().settles(message_id)
 
     def transmit(self, message_id: int, message: Message, topic: bytes) -> None:
         """Send a message under `topic`. The link is told what became of it, at once or later."""

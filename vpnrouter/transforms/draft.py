@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Final, final
 
 from vpnrouter import limits
 from vpnrouter.core import conversion
-from vpnrouter.core.guaranteed.message_record import read_headers
-from vpnrouter.core.message import AMQP, PRIORITY, wants_deliver_to_one
+from vpnrouter.core.guaranteed.message_record import DMQ_ELIGIBLE, PARTITION_KEY, read_headers
+from vpnrouter.core.message import AMQP, DEFAULT_PRIORITY, PRIORITY, wants_deliver_to_one
 from vpnrouter.errors import ProtocolError, TransformError
 from vpnrouter.units import SECOND_NS
 from vpnrouter.wire.mqtt.properties import with_user_properties
@@ -21,6 +21,10 @@ if TYPE_CHECKING:
 
 _UNREAD: Final = object()
 """Instead of a payload that was not read as JSON."""
+
+
+JSON_SHIFT: Final = 3
+"""So many bytes of JSON, as a power of two, cost what one value of AMQP does."""
 
 
 @final
@@ -118,6 +122,7 @@ class Draft:
         except (ValueError, RecursionError) as error:
             what = "nested too deeply" if isinstance(error, RecursionError) else "no JSON"
             raise TransformError(f"its payload is {what}") from None
+        conversion.MEASURE.add(len(payload) >> JSON_SHIFT)
         self._json = found
         return found
 
@@ -150,8 +155,19 @@ class Draft:
             raise TransformError(f"its properties cannot be changed: {error}") from error
         self._changed()
         if message.encoding != AMQP:
-            message.deliver_to_one = wants_deliver_to_one(message.block)
-            read_headers(message)
+            self._read_headers(more)
+
+    def _read_headers(self, changed: Mapping[str, str | None]) -> None:
+        """Have the message be what its properties say, some of which were changed or taken out."""
+        message = self.message
+        if PRIORITY in changed:
+            message.priority = DEFAULT_PRIORITY
+        if DMQ_ELIGIBLE in changed:
+            message.dmq_eligible = True
+        if PARTITION_KEY in changed:
+            message.lane = 0
+        message.deliver_to_one = wants_deliver_to_one(message.block)
+        read_headers(message)
 
     def set_priority(self, priority: int) -> None:
         """Give it another priority."""
@@ -179,7 +195,9 @@ class Draft:
 
     def set_json(self, document: object) -> None:
         """Give it a payload that is JSON."""
-        self.set_payload(written(document).encode("utf-8", "replace"))
+        payload = written(document).encode("utf-8", "replace")
+        conversion.MEASURE.add(len(payload) >> JSON_SHIFT)
+        self.set_payload(payload)
         self._json = document
 
     def _changed(self) -> None:

@@ -6,12 +6,16 @@ from typing import TYPE_CHECKING, Final
 
 from mypy_extensions import mypyc_attr
 
+from vpnrouter.core.conversion import MEASURE
 from vpnrouter.errors import TransformError
 from vpnrouter.transforms.draft import Content, Draft
 
 if TYPE_CHECKING:
     from vpnrouter.core.message import Message
     from vpnrouter.transforms.steps import Step
+
+STEP_VALUES: Final = 8
+"""A step costs what so many values of AMQP do."""
 
 DEAD_LETTER: Final = 0
 PASS: Final = 1
@@ -30,9 +34,11 @@ class Transform:
         self.on_error = on_error
 
     def change(self, message: Message, now_ns: int) -> str:
-        """Change a message that belongs to the caller alone; return why it could not be done, "" where it was.
-        Then the message is as it was.
+        """Change a message that belongs to the caller alone, and count in MEASURE what that costs.
+
+        Return why it could not be done, "" where it was. A message that could not be changed is as it was before.
         """
+        MEASURE.add(len(self.steps) * STEP_VALUES)
         before = Content(message)
         draft = Draft(message, now_ns)
         for number, step in enumerate(self.steps, 1):

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from vpnrouter.config.problem import Path
     from vpnrouter.config.problem_list import ProblemList
     from vpnrouter.config.router import RouterConfig
+    from vpnrouter.settings.endpoint import Queue
     from vpnrouter.topics.grammar import Filter
 
 
@@ -492,21 +493,21 @@ def _ways_of(config: RouterConfig, msg_vpn: str) -> list[_Way]:
     vpn = config.msg_vpns[msg_vpn]
     found: list[_Way] = []
     for name, connector in vpn.connectors.items():
-        if not connector.enabled or connector.provider.mqtt_version != "3.1.1":
+        foreign = speaks_amqp(connector) or speaks_http(connector)
+        if foreign or not connector.enabled or connector.provider.mqtt_version != "3.1.1":
             continue
         for link_name, link in connector.links.items():
             try:
                 filters = [source_filter(connector, link)]
                 rule = rule_of(connector, link)
                 place = place_of(config.router.name, connector)
+                if not link.inbound and rule is not None:
+                    filters = [rule.image]
+                elif link.source.queue in vpn.queues:
+                    filters = _attracted(vpn.queues[link.source.queue]) or filters
             except (TopicError, ValueError):
-                continue  # told where the link is checked
+                continue  # told where the link, or its queue, is checked
             plain = rule is None and link.source.queue is None and link.target.queue is None
-            if not link.inbound and rule is not None:
-                filters = [rule.image]
-            elif link.source.queue in vpn.queues:
-                texts = vpn.queues[link.source.queue].subscriptions
-                filters = [parse_filter(text, SMF) for text in texts] or filters
             if link.enabled:
                 path = ("msg_vpns", msg_vpn, "connectors", name, "links", link_name)
                 connection = session_name(name, connection_of(connector, link_name))
@@ -516,12 +517,20 @@ def _ways_of(config: RouterConfig, msg_vpn: str) -> list[_Way]:
     return found
 
 
+def _attracted(queue: Queue) -> list[Filter]:
+    """Return the filters of what a queue's subscriptions bring. Raises TopicError."""
+    dialect = MQTT if queue.topic_syntax == "mqtt" else SMF
+    parsed = [parse_filter(text, dialect, exceptions=True) for text in queue.subscriptions]
+    return [each for each in parsed if not each.exception]
+
+
 def _check_returns(problems: ProblemList, config: RouterConfig, msg_vpn: str) -> None:
     """Tell of links by which MQTT 3.1.1 brings back what leaves over another connection, renamed or out of a queue."""
     ways = _ways_of(config, msg_vpn)
     outward = [way for way in ways if not way.inbound]
     if len(ways) ** 2 > limits.CHECKED_LINK_PAIRS:
-        return  # told where links that leave topics as they are are compared
+        problems.key_warning(ways[-1].path, "is not compared with other links: there are too many")
+        return
     for back in ways:
         for out in outward:
             apart = back.connection != out.connection and not (back.plain and out.plain)

@@ -105,7 +105,9 @@ def _brought_back(terms: LinkSettings, vpn: MessageVpn, outward: list[LinkSettin
         if other.rule is not None:
             filters = [other.rule.image]
         elif queue is not None and queue.subscriptions:
-            filters = [each.filter for each in queue.subscriptions.values()]
+            filters = [
+                each.filter for each in queue.subscriptions.values() if not each.filter.exception
+            ]
         for filter_ in filters:
             if intersects(terms.filter, filter_):
                 return other.name
@@ -526,7 +528,9 @@ class MqttClient(Provider):
     def _link_of(
         self, topic: bytes, identifiers: list[int]
     ) -> tuple[InwardLink | None, bytes, str]:
-        """Return the link that takes a message and its topic here; or None, and why none does."""
+        """Return the link that takes a message, and its topic here; or the topic that it came with, and why it can have
+        none here. None for no link, and why none takes it.
+        """
         flaw = ""
         try:
             image, terms = self._topics.of(topic)
