@@ -20,7 +20,7 @@ SHOWN: Final = 120
 
 @final
 class ToldTransform(Transform):
-    """The same steps as `transform` has; `lines` say what they did to the message that was changed last."""
+    """Has the steps of `transform`. `lines` say what they did to the message that was changed last."""
 
     def __init__(self, transform: Transform) -> None:
         super().__init__(transform.steps, transform.on_error)

@@ -21,11 +21,15 @@ class Sites:
         self.here: Any = None
         self.there: Any = None
 
-    def provide(self, **more: Any) -> Any:
-        """Start the broker, on the port that the connector knows."""
+    def provide(self, scheme: str = "mqtt", **more: Any) -> Any:
+        """Start the broker, on the port that the connector knows; it speaks MQTT too."""
+        others = [] if scheme == "mqtt" else [("mqtt", 0)]
         document = {
             "listeners": [
-                {"protocol": "mqtt", "bind": f"127.0.0.1:{self.port}", "msg_vpn": "red"},
+                *(
+                    {"protocol": protocol, "bind": f"127.0.0.1:{port}", "msg_vpn": "red"}
+                    for protocol, port in [(scheme, self.port), *others]
+                ),
                 {"protocol": "http", "bind": "127.0.0.1:0"},
             ],
             "msg_vpns": {"red": {**OPEN, **more}},

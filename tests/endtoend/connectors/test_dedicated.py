@@ -4,12 +4,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import yaml
 
 from vpnrouter.testing.modules import load_module
 
 PROVIDERS: Final = load_module("connector_providers", Path(__file__).parent / "providers.py")
-OPEN: Final = {"authentication": {"basic": {"enabled": False}}, "max_msg_spool_usage": 100}
 LINKS: Final = {
     "mqtt": {
         "in": {"source": {"address": "a/#"}},
@@ -34,19 +32,9 @@ def links(scheme: str, quality: str, **connections: str) -> dict[str, Any]:
 
 
 @pytest.fixture
-def far(sites: Any, start: Any, request: Any) -> Any:
-    """The provider, which speaks MQTT at a port of its own too."""
-    scheme = request.node.callspec.params["scheme"]
-    document = {
-        "listeners": [
-            {"protocol": scheme, "bind": f"127.0.0.1:{sites.port}", "msg_vpn": "red"},
-            {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "red"},
-            {"protocol": "http", "bind": "127.0.0.1:0"},
-        ],
-        "msg_vpns": {"red": OPEN},
-    }
-    sites.there = start(yaml.safe_dump(document), "there")
-    return sites.there
+def far(sites: Any, scheme: str) -> Any:
+    """The provider."""
+    return sites.provide(scheme)
 
 
 def connected(far: Any) -> dict[str, Any]:

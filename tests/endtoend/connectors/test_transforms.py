@@ -7,9 +7,7 @@ from typing import Any, Final
 
 import httpx
 import pytest
-import yaml
 
-OPEN: Final = {"authentication": {"basic": {"enabled": False}}, "max_msg_spool_usage": 100}
 STEPS: Final = [
     {"when": "site IS NULL", "set_property": {"site": "oslo"}},
     {"topic": "{topic}/{payload:/kind}"},
@@ -45,22 +43,9 @@ def links(scheme: str, quality: str, **more: Any) -> dict[str, Any]:
 
 
 @pytest.fixture
-def far(sites: Any, start: Any, request: Any) -> Any:
-    """The provider, which speaks MQTT at a port of its own too."""
-    document = {
-        "listeners": [
-            {
-                "protocol": request.node.callspec.params["scheme"],
-                "bind": f"127.0.0.1:{sites.port}",
-                "msg_vpn": "red",
-            },
-            {"protocol": "mqtt", "bind": "127.0.0.1:0", "msg_vpn": "red"},
-            {"protocol": "http", "bind": "127.0.0.1:0"},
-        ],
-        "msg_vpns": {"red": OPEN},
-    }
-    sites.there = start(yaml.safe_dump(document), "there")
-    return sites.there
+def far(sites: Any, scheme: str) -> Any:
+    """The provider."""
+    return sites.provide(scheme)
 
 
 @pytest.mark.parametrize("quality", QUALITIES)
